@@ -1,0 +1,36 @@
+# Few targets, each the whole of what it says. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long bench lint lock clean
+
+PYTHON := .venv/bin/python
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
+
+setup: ## install everything (uv, locked environment, Java, Kafka's jars); called by the others
+	@scripts/setup.sh
+
+demo: setup ## start a real Kafka on small real disks and look at it with brimline log-dirs
+	@$(PYTHON) -m brimline.cli demo
+
+lint: setup ## ruff, mypy --strict, import contracts
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-cache
+
+test: lint ## what CI runs: lint, then every test that takes seconds, on real parts
+	.venv/bin/pytest -m "not long"
+
+test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing
+	.venv/bin/pytest -m long
+
+bench: setup ## ratios against kafka-python's decode and the Java tool
+	$(PYTHON) -m bench
+
+lock: setup ## write the hashed dependency locks and the jar lock anew
+	scripts/lock.sh
+	$(PYTHON) -m brimline.sandbox.jars lock
+
+clean: ## remove the environment (the per-user caches stay)
+	rm -rf .venv .tools dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

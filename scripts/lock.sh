@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Writes the hashed locks anew: one per set of extras, plus uv itself and the build back ends.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+compile() { # output, argument…
+  local output=$1
+  shift
+  .tools/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+    --output-file "requirements/$output" "$@"
+}
+compile core.txt pyproject.toml
+compile sandbox.txt --extra sandbox pyproject.toml
+compile dev.txt --extra sandbox --group dev pyproject.toml
+compile uv.txt requirements/uv.in
+compile build.txt requirements/build.in

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Everything that `make demo` and `make test` need, on a machine with only Python 3.11+, git and make.
+# Re-run freely: each step looks first, and with warm caches nothing touches the network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "brimline set-up: $*"; exit 1; }
+
+as_root_install() { # package…: by the system's package manager, when that is possible
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+  say "Installing $* with apt-get…"
+  apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+find_python() {
+  for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+    if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  die "Python 3.11 or newer is needed and was not found on the PATH."
+}
+
+# 1. uv, in a venv of its own: a system Python may refuse global installs.
+if ! .tools/bin/uv --version >/dev/null 2>&1; then
+  python=$(find_python)
+  rm -rf .tools
+  if ! "$python" -m venv .tools >/dev/null 2>&1; then
+    # Debian ships venv apart from Python.
+    rm -rf .tools
+    as_root_install python3-venv || die "'$python -m venv' does not work: install your system's python3-venv package, then run this again."
+    "$python" -m venv .tools
+  fi
+  say "Installing uv…"
+  .tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/uv.txt
+fi
+
+# 2. The locked environment. The stamp is the locks' own checksum, so an unchanged lock costs nothing.
+stamp=$(cat pyproject.toml requirements/dev.txt requirements/build.txt | sha256sum | cut -d' ' -f1)
+if [ "$(cat .venv/brimline-stamp 2>/dev/null || true)" != "$stamp" ]; then
+  say "Installing the locked environment (the first time it downloads about 450 MB, most of it Spark)…"
+  [ -x .venv/bin/python ] || .tools/bin/uv venv --quiet --python "$(find_python)" .venv
+  export VIRTUAL_ENV=$PWD/.venv UV_HTTP_TIMEOUT=300
+  .tools/bin/uv pip sync --quiet --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
+  .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+  printf '%s\n' "$stamp" > .venv/brimline-stamp
+fi
+
+# 3. Java 17 or newer for the sandbox's real Kafka.
+java_is_enough() {
+  local java=${JAVA_HOME:+$JAVA_HOME/bin/}java version
+  version=$("$java" -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.specification\.version = \([0-9]*\).*/\1/p') || return 1
+  [ "${version:-0}" -ge 17 ]
+}
+if ! java_is_enough; then
+  as_root_install openjdk-17-jdk-headless || as_root_install default-jdk-headless || true
+  java_is_enough || die "Kafka needs a Java 17+ JDK: install one (Debian: default-jdk-headless) or point JAVA_HOME at one, then run this again."
+fi
+
+# 4. Namespaces and ext4 for the sandbox's volumes come with util-linux, mount and e2fsprogs: on every Debian.
+command -v unshare >/dev/null || as_root_install util-linux || die "the sandbox needs 'unshare' (package util-linux)."
+
+# 5. Kafka's jars, checked against the lock, into the per-user cache.
+.venv/bin/python -m brimline.sandbox.jars fetch "$@"
