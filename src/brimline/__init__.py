@@ -1,0 +1,55 @@
+"""Brimline keeps Apache Kafka disks below the brim.
+
+The names below are the Python API. They are imported on first use, so that ``import brimline`` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from brimline.model import (
+        BrimlineError,
+        BrokerId,
+        BrokerLogDirs,
+        LogDirDescription,
+        ObservationFailed,
+        ReplicaInfo,
+        TopicPartition,
+    )
+    from brimline.observe.admin import Admin, DescribeLogDirsOptions, DescribeLogDirsResult
+    from brimline.observe.client_config import ClientConfig
+
+_HOMES = {
+    "Admin": "brimline.observe.admin",
+    "BrimlineError": "brimline.model",
+    "BrokerId": "brimline.model",
+    "BrokerLogDirs": "brimline.model",
+    "ClientConfig": "brimline.observe.client_config",
+    "DescribeLogDirsOptions": "brimline.observe.admin",
+    "DescribeLogDirsResult": "brimline.observe.admin",
+    "LogDirDescription": "brimline.model",
+    "ObservationFailed": "brimline.model",
+    "ReplicaInfo": "brimline.model",
+    "TopicPartition": "brimline.model",
+}
+
+__all__ = [
+    "Admin",
+    "BrimlineError",
+    "BrokerId",
+    "BrokerLogDirs",
+    "ClientConfig",
+    "DescribeLogDirsOptions",
+    "DescribeLogDirsResult",
+    "LogDirDescription",
+    "ObservationFailed",
+    "ReplicaInfo",
+    "TopicPartition",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'brimline' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,42 @@
+"""The nouns: frozen, typed, and the same in every room."""
+
+from brimline.model.failures import BadInput, BrimlineError, Failure, FailureKind, ObservationFailed
+from brimline.model.kafka_errors import KafkaError
+from brimline.model.log_dirs import BrokerLogDirs, LogDirDescription, Reason, ReplicaColumns, ReplicaInfo
+from brimline.model.partitions import TopicPartition
+from brimline.model.quantities import (
+    BrokerId,
+    Bytes,
+    Offset,
+    Percent,
+    human_bytes,
+    human_percent,
+    parse_bytes,
+    used_percent,
+)
+from brimline.model.volumes import Volume, volumes_of
+
+__all__ = [
+    "BadInput",
+    "BrimlineError",
+    "BrokerId",
+    "BrokerLogDirs",
+    "Bytes",
+    "Failure",
+    "FailureKind",
+    "KafkaError",
+    "LogDirDescription",
+    "ObservationFailed",
+    "Offset",
+    "Percent",
+    "Reason",
+    "ReplicaColumns",
+    "ReplicaInfo",
+    "TopicPartition",
+    "Volume",
+    "human_bytes",
+    "human_percent",
+    "parse_bytes",
+    "used_percent",
+    "volumes_of",
+]

@@ -1,0 +1,1 @@
+"""Kafka's protocol without a socket: bytes in, facts out."""

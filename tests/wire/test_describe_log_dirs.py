@@ -1,0 +1,230 @@
+"""kafka-python's own encoder is the oracle for answers, its decoder the oracle for requests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+from brimline.model import KafkaError, LogDirDescription, ReplicaColumns, TopicPartition
+from brimline.wire import describe_log_dirs as wire
+from brimline.wire.describe_log_dirs import MAX_VERSION, MIN_VERSION, decode_response, encode_request
+from brimline.wire.errors import WireError
+from brimline.wire.primitives import Reader, Writer
+
+VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
+INT64_MAX = 2**63 - 1
+
+Result = DescribeLogDirsResponse.DescribeLogDirsResult
+ResultTopic = Result.DescribeLogDirsTopic
+ResultPartition = ResultTopic.DescribeLogDirsPartition
+
+
+@dataclass(frozen=True)
+class Row:
+    topic: str
+    partition: int
+    size: int
+    offset_lag: int
+    is_future: bool
+
+
+topic_names = st.text("abcXYZ019._-", min_size=1, max_size=249)
+rows = st.builds(
+    Row,
+    topic=topic_names,
+    partition=st.integers(0, 2**31 - 1),
+    size=st.integers(0, INT64_MAX),
+    offset_lag=st.integers(-1, INT64_MAX),
+    is_future=st.booleans(),
+)
+volume_bytes = st.one_of(st.just(-1), st.integers(0, INT64_MAX))
+
+
+@dataclass(frozen=True)
+class Dir:
+    path: str
+    error_code: int
+    rows: Sequence[Row]
+    total: int
+    usable: int
+    cordoned: bool
+
+
+dirs = st.builds(
+    Dir,
+    path=st.text(min_size=1, max_size=40),
+    error_code=st.sampled_from([0, 56, -1, 999]),
+    rows=st.lists(rows, max_size=200, unique_by=lambda row: (row.topic, row.partition)),
+    total=volume_bytes,
+    usable=volume_bytes,
+    cordoned=st.booleans(),
+)
+
+
+def encoded(log_dirs: Sequence[Dir], version: int, error_code: int = 0) -> bytes:
+    results = []
+    for log_dir in log_dirs:
+        topics: dict[str, list[object]] = {}
+        for row in log_dir.rows:
+            topics.setdefault(row.topic, []).append(
+                ResultPartition(
+                    partition_index=row.partition,
+                    partition_size=row.size,
+                    offset_lag=row.offset_lag,
+                    is_future_key=row.is_future,
+                )
+            )
+        results.append(
+            Result(
+                error_code=log_dir.error_code,
+                log_dir=log_dir.path,
+                topics=[ResultTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+                total_bytes=log_dir.total,
+                usable_bytes=log_dir.usable,
+                is_cordoned=log_dir.cordoned,
+            )
+        )
+    answer = DescribeLogDirsResponse(throttle_time_ms=7, error_code=error_code, results=results)
+    return bytes(answer.encode(version=version))
+
+
+def seen_rows(log_dir: LogDirDescription) -> set[Row]:
+    return {
+        Row(tp.topic, tp.partition, info.size, info.offset_lag, info.is_future)
+        for tp, info in log_dir.replica_infos.items()
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(log_dirs=st.lists(dirs, max_size=3, unique_by=lambda log_dir: log_dir.path))
+def test_every_field_of_an_answer_arrives(version: int, log_dirs: list[Dir]) -> None:
+    decoded = decode_response(encoded(log_dirs, version), version)
+
+    assert decoded.throttle_time_ms == 7
+    assert [log_dir.path for log_dir in decoded.log_dirs] == [log_dir.path for log_dir in log_dirs]
+    for log_dir, given_dir in zip(decoded.log_dirs, log_dirs, strict=True):
+        assert seen_rows(log_dir) == set(given_dir.rows)
+        assert log_dir.error == (KafkaError(given_dir.error_code) if given_dir.error_code else None)
+        knows_volume = version >= 4
+        assert log_dir.total_bytes == (given_dir.total if knows_volume and given_dir.total >= 0 else None)
+        assert log_dir.usable_bytes == (given_dir.usable if knows_volume and given_dir.usable >= 0 else None)
+        assert log_dir.is_cordoned == (given_dir.cordoned if version >= 5 else None)
+
+
+@pytest.mark.parametrize(("version", "error"), [(2, None), (3, KafkaError(31)), (5, KafkaError(31))])
+def test_the_error_of_the_whole_answer_exists_from_version_3(version: int, error: KafkaError | None) -> None:
+    assert decode_response(encoded([], version, error_code=31), version).error == error
+
+
+@pytest.mark.parametrize("count", [126, 127, 128, 16_383, 16_384])
+def test_counts_that_need_more_bytes_on_the_wire(count: int) -> None:
+    log_dir = Dir("/d", 0, [Row("t" * 249, p, p, 0, is_future=False) for p in range(count)], 1, 1, cordoned=False)
+
+    replicas = decode_response(encoded([log_dir], 4), 4).log_dirs[0].replicas
+
+    assert len(replicas) == count
+    assert replicas.topic_partition(count - 1) == TopicPartition("t" * 249, count - 1)
+    assert replicas.size.tolist() == list(range(count))
+
+
+def with_tags(*, on_partition: bool, on_topic: bool) -> bytes:
+    """A legal answer of a future broker: an unknown tagged field after a partition or a topic."""
+    writer = Writer(flexible=True)
+    writer.int32(0)
+    writer.int16(0)
+    writer.count(1)
+    writer.int16(0)
+    writer.string("/d")
+    writer.count(1)
+    writer.string("t")
+    writer.count(2)
+    for partition in (0, 1):
+        writer.int32(partition)
+        writer.int64(100 + partition)
+        writer.int64(0)
+        writer.int8(0)
+        _tag(writer, present=on_partition)
+    _tag(writer, present=on_topic)
+    writer.int64(1000)
+    writer.int64(400)
+    writer.no_tags()
+    writer.no_tags()
+    return writer.finish()
+
+
+def _tag(writer: Writer, *, present: bool) -> None:
+    if present:
+        writer.uvarint(1)
+        writer.uvarint(9)
+        writer.uvarint(3)
+        writer.raw(b"abc")
+    else:
+        writer.no_tags()
+
+
+@pytest.mark.parametrize(("on_partition", "on_topic"), [(True, False), (False, True), (True, True)])
+def test_unknown_tagged_fields_change_nothing(on_partition: bool, on_topic: bool) -> None:  # noqa: FBT001
+    plain = decode_response(with_tags(on_partition=False, on_topic=False), 4).log_dirs[0]
+
+    tagged = decode_response(with_tags(on_partition=on_partition, on_topic=on_topic), 4).log_dirs[0]
+
+    assert tagged.replica_infos == plain.replica_infos
+    assert len(tagged.replica_infos) == 2
+    assert (tagged.total_bytes, tagged.usable_bytes) == (1000, 400)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_shortened_answer_is_refused(version: int) -> None:
+    whole = encoded([Dir("/d", 0, [Row("t", 0, 5, 0, is_future=False)], 9, 3, cordoned=False)], version)
+
+    for length in range(len(whole)):
+        with pytest.raises(WireError):
+            decode_response(whole[:length], version)
+
+
+def outcome(message: bytes, version: int, *, carefully: bool = False) -> object:
+    """All facts in an answer, or ``None`` when it is refused. Any other error is a bug and shows as one."""
+    quick = wire._decode_replicas_quickly
+    if carefully:
+        wire._decode_replicas_quickly = _never
+    try:
+        decoded = decode_response(message, version)
+    except WireError:
+        return None
+    finally:
+        wire._decode_replicas_quickly = quick
+    return [
+        (log_dir.path, log_dir.error, log_dir.total_bytes, log_dir.usable_bytes, list(log_dir.replicas.each()))
+        for log_dir in decoded.log_dirs
+    ]
+
+
+def _never(reader: Reader, body: bytes, text: str) -> ReplicaColumns:
+    raise wire._NotPlain
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(garbage=st.binary(max_size=300))
+def test_the_quick_way_and_the_careful_way_agree_on_garbage(version: int, garbage: bytes) -> None:
+    assert outcome(garbage, version) == outcome(garbage, version, carefully=True)
+
+
+@given(position=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_the_quick_way_and_the_careful_way_agree_on_a_damaged_answer(position: int, byte: int) -> None:
+    rows = [Row(f"topic-{p % 3}", p, p, 0, is_future=False) for p in range(140)]
+    damaged = bytearray(encoded([Dir("/d", 0, rows, 9, 3, cordoned=False)], 4))
+    damaged[position % len(damaged)] = byte
+
+    assert outcome(bytes(damaged), 4) == outcome(bytes(damaged), 4, carefully=True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("topics", [None, {}, {"a": [0, 1], "b.c-d": [5]}])
+def test_requests_read_the_same_to_kafka_python(version: int, topics: dict[str, list[int]] | None) -> None:
+    decoded = DescribeLogDirsRequest.decode(encode_request(version, topics), version=version)
+
+    asked = None if decoded.topics is None else {topic.topic: list(topic.partitions) for topic in decoded.topics}
+    assert asked == topics
