@@ -1,0 +1,203 @@
+"""``brimline sandbox up``: a real Kafka cluster on small volumes, in the foreground, gone without a trace after."""
+
+import argparse
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from brimline.model import human_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec
+
+_DESCRIPTION = """\
+Run a real Kafka cluster on small bounded volumes until ctrl-C, SIGTERM or the command `quit`. Everything it makes
+ends with it. While it runs it reads commands from its input: `help` lists them."""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``sandbox`` with its one action, ``up``."""
+    sandbox = subparsers.add_parser("sandbox", help="run a real Kafka cluster on small volumes")
+    actions = sandbox.add_subparsers(dest="action", required=True, metavar="up")
+    up = actions.add_parser("up", help="start a cluster and keep it until ctrl-C", description=_DESCRIPTION)
+    up.add_argument("--version", default="4.3.1", help="Kafka version (default: %(default)s)")
+    up.add_argument("--brokers", type=int, default=1, metavar="N", help="number of brokers (default: 1)")
+    up.add_argument("--volume", type=_size, default="256MB", metavar="SIZE", help="size of a volume (default: 256MB)")
+    up.add_argument("--log-dirs", type=int, default=1, metavar="N", help="log dirs of a broker, each on its own volume")
+    up.add_argument("--shared-volume", action="store_true", help="put a broker's log dirs on one volume")
+    up.add_argument("--filesystem", choices=("tmpfs", "ext4"), default="tmpfs", help="ext4 needs root (default: tmpfs)")
+    up.add_argument("--tiered", action="store_true", help="tiered storage, remote segments in a local directory")
+    up.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="a broker property")
+    _add_security(up)
+    up.set_defaults(func=run_up)
+
+
+def _add_security(up: argparse.ArgumentParser) -> None:
+    group = up.add_argument_group("security of the client listener")
+    group.add_argument("--protocol", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), default="PLAINTEXT")
+    group.add_argument("--mechanism", action="append", default=[], choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
+    group.add_argument("--user", action="append", default=[], metavar="NAME:PASSWORD")
+    group.add_argument("--super-user", action="append", default=[], metavar="NAME")
+    group.add_argument("--acls", action="store_true", help="deny what no ACL allows")
+    group.add_argument("--mutual-tls", action="store_true", help="ask clients for a certificate")
+
+
+def run_up(arguments: argparse.Namespace) -> int:
+    """Start, tell, obey; returns the exit code."""
+    from brimline.sandbox import Sandbox, SandboxError
+
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        spec = spec_of(arguments)
+        _tell(f"starting Kafka {spec.version}: {_shape(arguments)} …")
+        began = time.monotonic()
+        with Sandbox(spec, report=lambda step: _tell(f"  {step}")) as sandbox:
+            _tell(f"ready after {time.monotonic() - began:.1f} s\n\n{introduction(sandbox)}")
+            _converse(sandbox)
+    except SandboxError as error:
+        print(f"brimline: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        _tell("\nthe sandbox and all that was in it is gone")
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    return 0
+
+
+def spec_of(arguments: argparse.Namespace) -> "SandboxSpec":
+    """The cluster that the options describe."""
+    from brimline.sandbox import SandboxSpec, VolumeSpec
+
+    volumes, log_dirs = (1, arguments.log_dirs) if arguments.shared_volume else (arguments.log_dirs, 1)
+    volume = VolumeSpec(size=arguments.volume, log_dirs=log_dirs, filesystem=arguments.filesystem)
+    return SandboxSpec(
+        version=arguments.version,
+        brokers=arguments.brokers,
+        volumes=(volume,) * volumes,
+        tiered=arguments.tiered,
+        security=_security_of(arguments),
+        properties=dict(_pair(text, "=", "--property") for text in arguments.property),
+    )
+
+
+def introduction(sandbox: "Sandbox") -> str:
+    """Where the cluster is, and what to try next."""
+    servers = sandbox.bootstrap_servers
+    lines = [f"bootstrap servers   {servers}"]
+    security = sandbox.spec.security
+    if security:
+        lines += [f"without security    {sandbox.admin_servers}"]
+    if security and security.uses_tls:
+        lines += [f"trust this          {sandbox.ca_pem}"]
+    if security and security.mutual_tls:
+        lines += [f"client certificate  {sandbox.client_pem}"]
+    for broker in sandbox.brokers:
+        for number, path in enumerate(broker.log_dirs):
+            lines.append(f"broker {broker.broker_id}, log dir {number}  {sandbox.outside(path)}")
+    if sandbox.spec.tiered:
+        lines.append(f"remote segments     {sandbox.outside(sandbox.tiered_dir)}")
+    remote = " --include-remote-info" if sandbox.spec.tiered else ""
+    admin = sandbox.admin_servers if security else servers
+    lines += [
+        "",
+        "try in another terminal:",
+        f"  brimline log-dirs --bootstrap-server {admin} --describe{remote}",
+        "try here:",
+        "  fill 1 0 90%   unfill   stop 1   start 1   status   help   quit",
+    ]
+    return "\n".join(lines)
+
+
+def _converse(sandbox: "Sandbox") -> None:
+    from brimline.sandbox.console import Console
+    from brimline.sandbox.errors import SandboxError, SandboxGone
+
+    console = Console(sandbox)
+    for line in _input_lines(sandbox.pid):
+        if line.strip() == "quit":
+            return
+        if not line.strip():
+            continue
+        try:
+            _tell(console.obey(line))
+        except SandboxGone:
+            raise
+        except SandboxError as error:
+            _tell(str(error))
+
+
+def _input_lines(sandbox_pid: int) -> Iterator[str]:
+    """Lines of our input. Without a terminal its end is not the end: only a signal is, or the sandbox's own."""
+    from brimline.sandbox.errors import SandboxGone
+
+    stdin = sys.stdin.fileno()
+    sandbox_end = os.pidfd_open(sandbox_pid)
+    pending = b""
+    # poll, not epoll: the input may be a file or /dev/null
+    with selectors.PollSelector() as selector:
+        selector.register(sandbox_end, selectors.EVENT_READ)
+        if not _is_background(stdin):
+            selector.register(stdin, selectors.EVENT_READ)
+        while True:
+            ready = {key.fd for key, _ in selector.select()}
+            if sandbox_end in ready:
+                raise SandboxGone("the sandbox was ended from outside")
+            received = os.read(stdin, 4096)
+            *lines, pending = (pending + received).split(b"\n")
+            yield from (line.decode(errors="replace") for line in lines)
+            if not received and os.isatty(stdin):
+                return
+            if not received:
+                selector.unregister(stdin)
+
+
+def _is_background(stdin: int) -> bool:
+    """Reading the terminal from the background would stop us."""
+    return os.isatty(stdin) and os.tcgetpgrp(stdin) != os.getpgrp()
+
+
+def _security_of(arguments: argparse.Namespace) -> "SecuritySpec | None":
+    from brimline.sandbox import SecuritySpec
+
+    asked = arguments.mechanism or arguments.user or arguments.super_user or arguments.acls or arguments.mutual_tls
+    if arguments.protocol == "PLAINTEXT" and not asked:
+        return None
+    return SecuritySpec(
+        protocol=arguments.protocol,
+        mechanisms=tuple(arguments.mechanism),
+        users=dict(_pair(text, ":", "--user") for text in arguments.user),
+        super_users=tuple(arguments.super_user),
+        acls=arguments.acls,
+        mutual_tls=arguments.mutual_tls,
+    )
+
+
+def _pair(text: str, separator: str, option: str) -> tuple[str, str]:
+    from brimline.sandbox import BadSpec
+
+    key, found, value = text.partition(separator)
+    if not found:
+        raise BadSpec(f"{option} {text}: a name, {separator!r} and a value are wanted")
+    return key, value
+
+
+def _shape(arguments: argparse.Namespace) -> str:
+    where = "sharing a volume" if arguments.shared_volume else "each on a volume"
+    brokers = f"{arguments.brokers} broker{'s' * (arguments.brokers != 1)}"
+    log_dirs = f"{arguments.log_dirs} log dir{'s' * (arguments.log_dirs != 1)}"
+    return f"{brokers} with {log_dirs}, {where} of {human_bytes(arguments.volume)}"
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)

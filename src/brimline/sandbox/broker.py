@@ -1,0 +1,144 @@
+"""One Kafka process of a sandbox: start, stop, kill, and what it last said."""
+
+import signal
+import time
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
+
+from brimline.sandbox import probe
+from brimline.sandbox.errors import BrokerFailed
+from brimline.sandbox.namespace import Namespace
+from brimline.sandbox.properties import Node
+
+START_TIMEOUT = 90.0
+"""A broker takes 3 s; a crowded two-core machine with a dozen of them takes its time."""
+STOP_TIMEOUT = 60.0
+_POLL = 0.02
+
+
+class KafkaProcess:
+    """A node's JVM, by name. Names stay; processes come and go under them."""
+
+    def __init__(self, node: Node, argv: list[str], namespace: Namespace) -> None:
+        self.node = node
+        self._argv = argv
+        self._namespace = namespace
+        self._pid: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id as this machine sees it, of the running or else the last process."""
+        if self._pid is None:
+            raise BrokerFailed(f"{self.node.name} was never started")
+        return self._pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """``None`` while it runs; negative if a signal ended it."""
+        return self._namespace.exit_code(self.node.name)
+
+    @property
+    def is_running(self) -> bool:
+        return self._pid is not None and self.exit_code is None
+
+    def launch(self) -> None:
+        """Start the process and return at once; does nothing if it runs."""
+        if not self.is_running:
+            home = self.node.home
+            self._pid = self._namespace.spawn(self.node.name, self._argv, directory=home, output=home / "stdio.log")
+
+    def stop(self) -> None:
+        """A clean shutdown, waited for."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """The process is gone at once, as after ``kill -9``."""
+        self._end(signal.SIGKILL)
+
+    def log_tail(self, lines: int = 30) -> str:
+        """The last lines of its log and of what it wrote to its standard output and error."""
+        return "\n".join(line for log in self._logs() for line in log[-lines:])
+
+    def complaint(self) -> str:
+        """The first error in its log, with the lines that explain it: a dying broker talks on for pages."""
+        for log in self._logs():
+            for number, line in enumerate(log):
+                if " ERROR " in line or " FATAL " in line:
+                    return "\n".join([line, *_explanation(log[number + 1 :])])
+        return self.log_tail()
+
+    def _logs(self) -> list[list[str]]:
+        paths = [self._namespace.outside(self.node.home / name) for name in ("server.log", "stdio.log")]
+        return [path.read_text(errors="replace").splitlines() for path in paths if path.is_file()]
+
+    def wait_until(self, ready: Callable[[], bool], doing: str) -> None:
+        """Poll ``ready``; raises with the log's tail if the process dies or the time is over."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while not ready():
+            if not self.is_running:
+                message = f"{self.node.name} ended with exit code {self.exit_code} while {doing}"
+                raise BrokerFailed(message, self.complaint())
+            if time.monotonic() > deadline:
+                message = f"{self.node.name} took more than {START_TIMEOUT:.0f} s while {doing}"
+                raise BrokerFailed(message, self.complaint())
+            time.sleep(_POLL)
+
+    def _end(self, number: int) -> None:
+        if not self.is_running:
+            return
+        self._namespace.signal(self.node.name, number)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while self.is_running:
+            if time.monotonic() > deadline:
+                message = f"{self.node.name} did not stop within {STOP_TIMEOUT:.0f} s: kill it instead"
+                raise BrokerFailed(message, self.complaint())
+            time.sleep(_POLL)
+
+
+def _explanation(log: list[str]) -> list[str]:
+    """The exception and its causes, without the stack frames, up to the next log line."""
+    trace = takewhile(lambda line: not line.startswith("["), log)
+    return [line for line in trace if not line.startswith("\t")]
+
+
+class Broker(KafkaProcess):
+    """A broker of the sandbox."""
+
+    @property
+    def broker_id(self) -> int:
+        return self.node.node_id
+
+    @property
+    def log_dirs(self) -> tuple[Path, ...]:
+        """As the broker names them; ``Sandbox.outside`` tells where this process finds them."""
+        return self.node.log_dirs
+
+    @property
+    def address(self) -> str:
+        """Host and port of its client listener."""
+        return f"127.0.0.1:{self.node.client_port}"
+
+    @property
+    def admin_address(self) -> str:
+        return f"127.0.0.1:{self.node.admin_port}"
+
+    def start(self) -> None:
+        """Start it and wait until it answers and is a member of the cluster; does nothing if it runs."""
+        self.launch()
+        self.wait_for({self.broker_id})
+
+    def restart(self) -> None:
+        """A clean stop and a start."""
+        self.stop()
+        self.start()
+
+    def wait_for(self, brokers: set[int]) -> None:
+        """Until this broker tells its clients about all of ``brokers``."""
+        self.wait_until(lambda: self.knows(brokers), "starting")
+
+    def knows(self, brokers: set[int]) -> bool:
+        try:
+            return brokers <= probe.known_brokers(self.node.admin_port, timeout=2.0)
+        except probe.NotAnswering:
+            return False

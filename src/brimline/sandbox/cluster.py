@@ -1,0 +1,225 @@
+"""A sandbox: a Kafka cluster on small volumes, alive for the length of a ``with`` block."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from brimline.model import Bytes
+from brimline.sandbox import filling, tools
+from brimline.sandbox.broker import Broker, KafkaProcess
+from brimline.sandbox.errors import BadSpec, SandboxGone
+from brimline.sandbox.formatting import formatted_dir, random_id
+from brimline.sandbox.jar_cache import kafka_jars
+from brimline.sandbox.java import QUICK_START, class_path, find_java
+from brimline.sandbox.logging_config import logging_config
+from brimline.sandbox.namespace import Namespace
+from brimline.sandbox.properties import CONTROLLER_ID, ClusterFacts, Node, server_properties
+from brimline.sandbox.spec import SandboxSpec
+
+_CONTROLLER_HEAP = Bytes(128 * 1024 * 1024)
+
+
+class Sandbox:
+    """A running cluster. Everything it makes ends with it, even if this process is killed."""
+
+    def __init__(self, spec: SandboxSpec | None = None, report: Callable[[str], None] | None = None) -> None:
+        """``report`` is told of every step that takes a while."""
+        self.spec = spec or SandboxSpec()
+        self._report = report or (lambda _: None)
+        self._namespace_or_none: Namespace | None = None
+        self._brokers: dict[int, Broker] = {}
+        self._controller: KafkaProcess | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Fetch the jars if need be, make the volumes, start every node and wait for a whole cluster."""
+        self._jars = kafka_jars(self.spec.version)
+        self._namespace_or_none = Namespace()
+        try:
+            self._build()
+            self._launch()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the cluster at once; its data goes with it."""
+        namespace, self._namespace_or_none = self._namespace_or_none, None
+        if namespace:
+            namespace.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The client listeners, with the security that was asked for."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def admin_servers(self) -> str:
+        """The plain listeners for the sandbox's owner, who is a super user."""
+        return ",".join(broker.admin_address for broker in self.brokers)
+
+    @property
+    def brokers(self) -> tuple[Broker, ...]:
+        return tuple(self._brokers.values())
+
+    def broker(self, broker_id: int) -> Broker:
+        """Ids are 1, 2, …"""
+        if broker_id not in self._brokers:
+            raise BadSpec(f"no broker {broker_id} in this sandbox: it has {', '.join(map(str, self._brokers))}")
+        return self._brokers[broker_id]
+
+    @property
+    def pid(self) -> int:
+        """The sandbox's first process: when it ends, everything does."""
+        return self._namespace.pid
+
+    @property
+    def tiered_dir(self) -> Path:
+        """Where LocalTieredStorage keeps remote segments, as the brokers name it."""
+        return self._namespace.base / "tiered" / "kafka-tiered-storage"
+
+    @property
+    def ca_pem(self) -> Path:
+        """The certificate authority that signed the brokers' certificate, as this process finds it."""
+        return self.outside(self._tls / "ca.pem")
+
+    @property
+    def client_pem(self) -> Path:
+        """Key and certificate of a client, in one PEM file, for mutual TLS."""
+        return self.outside(self._tls / "client.pem")
+
+    def outside(self, path: Path) -> Path:
+        """Where this process finds a file that the brokers name ``path``."""
+        return self._namespace.outside(path)
+
+    def inside(self, argv: Sequence[str]) -> list[str]:
+        """The same command, run where the brokers' paths are valid. The network is shared anyway."""
+        return self._namespace.inside(argv)
+
+    def fill(self, log_dir: Path, *, leave_free: Bytes) -> Path:
+        """Fill the volume under a log dir with a foreign file beside it; returns the file's path in here."""
+        return filling.fill(self._namespace, log_dir, leave_free)
+
+    def unfill(self, foreign_file: Path) -> None:
+        """Remove what ``fill`` made."""
+        self.outside(foreign_file).unlink()
+
+    def tool_command(self, name: str, *arguments: str) -> list[str]:
+        """The command line of a stock tool of this version, such as ``log-dirs`` or ``topics``."""
+        return tools.tool_command(name, self._jars, arguments)
+
+    def java_tool(self, name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a stock tool; the caller looks at its exit code."""
+        command = self.tool_command(name, *arguments)
+        return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+    @property
+    def _namespace(self) -> Namespace:
+        if self._namespace_or_none is None:
+            raise SandboxGone("the sandbox is not running")
+        return self._namespace_or_none
+
+    @property
+    def _tls(self) -> Path:
+        return self._namespace.base / "tls"
+
+    def _build(self) -> None:
+        """Volumes, formatted log dirs, certificates and properties of every node."""
+        nodes = self._nodes()
+        combined = len(nodes) == 1
+        facts = ClusterFacts(
+            spec=self.spec,
+            controller_id=1 if combined else CONTROLLER_ID,
+            controller_port=self._namespace.reserve_ports(1)[0],
+            tiered_dir=self.tiered_dir,
+            key_store=self._tls / "broker.p12",
+            trust_store=self._tls / "ca.pem",
+        )
+        if self.spec.security and self.spec.security.uses_tls:
+            from brimline.sandbox.certificates import write_certificates
+
+            write_certificates(self.outside(self._tls))
+        template = formatted_dir(self._jars, self.spec.security, self.outside(self._namespace.base / "format"))
+        cluster_id = random_id()
+        for node in nodes:
+            self._make_volumes(node)
+            for log_dir in node.log_dirs:
+                template.write(self.outside(log_dir), cluster_id=cluster_id, node_id=node.node_id)
+            self.outside(node.server_properties).write_text(server_properties(node, facts))
+            argv = self._command(node)
+            if "broker" in node.roles:
+                self._brokers[node.node_id] = Broker(node, argv, self._namespace)
+            else:
+                self._controller = KafkaProcess(node, argv, self._namespace)
+
+    def _nodes(self) -> list[Node]:
+        base = self._namespace.base
+        ports = iter(self._namespace.reserve_ports(2 * self.spec.brokers))
+        brokers = [
+            Node(
+                node_id=broker_id,
+                roles=("broker",),
+                home=base / f"broker-{broker_id}",
+                log_dirs=tuple(
+                    base / f"broker-{broker_id}" / f"volume-{v}" / f"log-dir-{d}"
+                    for v, volume in enumerate(self.spec.volumes)
+                    for d in range(volume.log_dirs)
+                ),
+                client_port=next(ports),
+                admin_port=next(ports),
+            )
+            for broker_id in range(1, self.spec.brokers + 1)
+        ]
+        if len(brokers) == 1:
+            return [replace(brokers[0], roles=("broker", "controller"))]
+        home = base / "controller"
+        controller = Node(node_id=CONTROLLER_ID, roles=("controller",), home=home, log_dirs=(home / "metadata",))
+        return [controller, *brokers]
+
+    def _make_volumes(self, node: Node) -> None:
+        self.outside(node.home).mkdir()
+        if "broker" in node.roles:
+            for number, volume in enumerate(self.spec.volumes):
+                self._namespace.mount(node.home / f"volume-{number}", volume.filesystem, volume.size)
+
+    def _command(self, node: Node) -> list[str]:
+        logging = logging_config(self.spec.release, node.home / "server.log")
+        config = node.home / "logging.properties"
+        self.outside(config).write_text(logging.text)
+        heap = self.spec.heap if "broker" in node.roles else _CONTROLLER_HEAP
+        return [
+            str(find_java()),
+            *QUICK_START,
+            f"-Xmx{heap}",
+            f"-Djava.io.tmpdir={node.home}",
+            f"-Dkafka.logs.dir={node.home}",
+            f"{logging.java_option}{config}",
+            "-cp",
+            class_path(self._jars),
+            "kafka.Kafka",
+            str(node.server_properties),
+        ]
+
+    def _launch(self) -> None:
+        """All at once; a broker retries until the controller is there."""
+        if self._controller:
+            self._controller.launch()
+        for broker in self.brokers:
+            broker.launch()
+        for broker in self.brokers:
+            broker.wait_for(set(self._brokers))
+            self._report(f"broker {broker.broker_id} is up")

@@ -1,0 +1,159 @@
+"""The parent's side of a sandbox: makes the namespaces, talks to the supervisor, looks inside."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from brimline.model import Bytes
+from brimline.sandbox.caches import cache_dir
+from brimline.sandbox.errors import MissingPart, NamespaceRefused, SandboxError, SandboxGone
+
+_PRIVATE = ("--mount", "--pid", "--fork", "--kill-child")
+
+
+class Namespace:
+    """Private mounts and processes, alive until ``close`` or until this process ends in whatever way."""
+
+    def __init__(self) -> None:
+        self.base = cache_dir() / "sandbox"
+        """Where everything lives. Every sandbox has this same path and sees only its own files under it."""
+        _make_mount_point(self.base)
+        # Under /proc/…/root an absolute symbolic link would lead back out
+        self.base = self.base.resolve()
+        self._lock = threading.Lock()
+        self._refusals: list[str] = []
+        for flags in _ways():
+            process = _unshare(flags, self.base)
+            greeting = _read_answer(process) or {}
+            if "pid" in greeting:
+                self._process = process
+                self.pid: int = greeting["pid"]
+                self.is_user = "--user" in flags
+                return
+            self._refusals.append(_end(process) or greeting.get("error", "no answer"))
+        raise NamespaceRefused(
+            f"no private mounts for a sandbox here ({'; '.join(self._refusals)}): run as root, or allow "
+            f"unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)"
+        )
+
+    def outside(self, path: Path) -> Path:
+        """Where this process finds a file of the sandbox; valid while the sandbox lives."""
+        return Path(f"/proc/{self.pid}/root") / path.relative_to("/")
+
+    def inside(self, argv: Sequence[str]) -> list[str]:
+        """The same command, run where the sandbox's files are under their own names."""
+        user = ["--user", "--preserve-credentials"] if self.is_user else []
+        return ["nsenter", "--target", str(self.pid), *user, "--mount", "--", *argv]
+
+    def mount(self, path: Path, filesystem: str, size: Bytes) -> None:
+        if filesystem == "ext4":
+            if self.is_user:
+                raise NamespaceRefused("an ext4 volume is loop-mounted, which only root may do: ask for tmpfs")
+            if which("mkfs.ext4") is None:
+                raise MissingPart("mkfs.ext4 is not on the PATH: install e2fsprogs, or ask for tmpfs volumes")
+        self._ask(do="mount", path=str(path), filesystem=filesystem, size=size)
+
+    def reserve_ports(self, count: int) -> list[int]:
+        ports: list[int] = self._ask(do="reserve", count=count)["ports"]
+        return ports
+
+    def spawn(self, name: str, argv: Sequence[str], *, directory: Path, output: Path) -> int:
+        """Start a process; returns its pid as this process sees it."""
+        pid: int = self._ask(do="spawn", name=name, argv=list(argv), directory=str(directory), output=str(output))[
+            "pid"
+        ]
+        return pid
+
+    def signal(self, name: str, number: int) -> None:
+        self._ask(do="signal", name=name, number=number)
+
+    def exit_code(self, name: str) -> int | None:
+        """How the process ended (negative: by that signal); ``None`` while it runs."""
+        code: int | None = self._ask(do="status", name=name)["exit"]
+        return code
+
+    def close(self) -> None:
+        """End it all. Returns when the kernel has taken back every process and mount; again is fine."""
+        if self._process.returncode is None:
+            _end(self._process)
+
+    def _ask(self, **command: object) -> dict[str, Any]:
+        with self._lock:
+            stdin = self._process.stdin
+            if stdin is None or stdin.closed:
+                raise SandboxGone("the sandbox has ended")
+            try:
+                stdin.write(json.dumps(command).encode() + b"\n")
+                stdin.flush()
+            except BrokenPipeError:
+                raise SandboxGone("the sandbox's first process was killed from outside") from None
+            answer = _read_answer(self._process)
+        if answer is None:
+            raise SandboxGone("the sandbox's first process was killed from outside")
+        if "error" in answer:
+            raise SandboxError(f"the sandbox could not {command['do']}: {answer['error']}")
+        return answer
+
+
+def _ways() -> Iterator[tuple[str, ...]]:
+    """Root needs no user namespace (and may loop-mount without); a root without rights may still get one."""
+    if os.geteuid() == 0:
+        yield _PRIVATE
+    yield ("--user", "--map-root-user", *_PRIVATE)
+
+
+def _make_mount_point(base: Path) -> None:
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SandboxError(
+            f"cannot make the mount point {base} ({error.strerror}): set XDG_CACHE_HOME to a directory you own"
+        ) from error
+
+
+def _unshare(flags: Sequence[str], base: Path) -> subprocess.Popen[bytes]:
+    """Start the supervisor, tied to our life by a pidfd; its own session keeps ctrl-C ours to handle."""
+    if which("unshare") is None:
+        raise MissingPart("unshare is not on the PATH: install util-linux")
+    supervisor = Path(__file__).with_name("supervisor.py")
+    ourselves = os.pidfd_open(os.getpid())
+    try:
+        return subprocess.Popen(
+            ["unshare", *flags, "--", sys.executable, "-I", str(supervisor), str(base), str(ourselves)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(ourselves,),
+            start_new_session=True,
+        )
+    finally:
+        os.close(ourselves)
+
+
+def _read_answer(process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
+    """One answer; ``None`` when the process is gone."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    answer: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
+    return answer
+
+
+def _end(process: subprocess.Popen[bytes]) -> str:
+    """Close its input, wait for its end, return what it had to complain."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with suppress(BrokenPipeError):  # it went first, and that is all we wanted
+        process.stdin.close()
+    complaint = process.stderr.read().decode(errors="replace")
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    return " ".join(complaint.split())

@@ -1,0 +1,170 @@
+"""The properties file of every node of a sandbox.
+
+Three listeners: CLIENT carries the security that was asked for, ADMIN is a plain one for the brokers among
+themselves and for the sandbox's owner, CONTROLLER belongs to KRaft.
+
+A cluster of one is a combined node. From two brokers on the controller is a process of its own, so that stopping
+or killing any broker leaves a working quorum.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from brimline.sandbox.spec import SandboxSpec, SecuritySpec
+
+CONTROLLER_ID = 100
+"""Outside the broker ids (1 to 99), and plainly not one of them in a log line."""
+
+KEY_STORE_PASSWORD = "brimline"
+"""Not a secret: the key store exists inside one sandbox only, and Kafka wants one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One Kafka process: a broker, the controller, or both in one."""
+
+    node_id: int
+    roles: tuple[str, ...]
+    home: Path
+    log_dirs: tuple[Path, ...]
+    client_port: int = 0
+    admin_port: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"broker-{self.node_id}" if "broker" in self.roles else "controller"
+
+    @property
+    def server_properties(self) -> Path:
+        return self.home / "server.properties"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What all nodes share."""
+
+    spec: SandboxSpec
+    controller_id: int
+    controller_port: int
+    tiered_dir: Path
+    key_store: Path
+    trust_store: Path
+
+
+# Single copies of internal topics, few partitions, no waiting for more members; then short intervals, so that a
+# test sees within a second what a production broker does within minutes.
+_SMALL_AND_QUICK = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.initial.task.delay.ms": "500",
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "1000",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "background.threads": "2",
+    # 128 MB by default, more than half of a sandbox's heap
+    "log.cleaner.dedupe.buffer.size": "8388608",
+    # A killed broker may come back only after its session: 9 s by default
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+
+def server_properties(node: Node, facts: ClusterFacts) -> str:
+    """The text of a node's properties file; the caller's own properties win."""
+    settings = {
+        "process.roles": ",".join(node.roles),
+        "node.id": str(node.node_id),
+        "controller.quorum.voters": f"{facts.controller_id}@127.0.0.1:{facts.controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": ",".join(str(log_dir) for log_dir in node.log_dirs),
+        **_listeners(node, facts),
+        **_SMALL_AND_QUICK,
+    }
+    if facts.spec.tiered:
+        # The controller refuses tiered topics unless it knows that the cluster can keep them.
+        settings |= _tiered(facts) if "broker" in node.roles else {"remote.log.storage.system.enable": "true"}
+    if facts.spec.security:
+        settings |= _security(facts.spec.security, facts)
+    return render({**settings, **facts.spec.properties})
+
+
+def render(settings: Mapping[str, str]) -> str:
+    """Java's properties format, where a backslash escapes."""
+    return "".join(f"{key}={escape(value)}\n" for key, value in settings.items())
+
+
+def escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _listeners(node: Node, facts: ClusterFacts) -> dict[str, str]:
+    client_protocol = facts.spec.security.protocol if facts.spec.security else "PLAINTEXT"
+    settings = {"listener.security.protocol.map": f"CLIENT:{client_protocol},ADMIN:PLAINTEXT,CONTROLLER:PLAINTEXT"}
+    client = [f"CLIENT://127.0.0.1:{node.client_port}", f"ADMIN://127.0.0.1:{node.admin_port}"]
+    controller = [f"CONTROLLER://127.0.0.1:{facts.controller_port}"]
+    if "broker" not in node.roles:
+        return {**settings, "listeners": ",".join(controller)}
+    return {
+        **settings,
+        "listeners": ",".join(client + (controller if "controller" in node.roles else [])),
+        "advertised.listeners": ",".join(client),
+        "inter.broker.listener.name": "ADMIN",
+    }
+
+
+def _tiered(facts: ClusterFacts) -> dict[str, str]:
+    return {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+        "remote.log.metadata.manager.listener.name": "ADMIN",
+        "rsm.config.dir": str(facts.tiered_dir.parent),
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+        "rlmm.config.remote.log.metadata.topic.min.isr": "1",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "5",
+        "remote.log.manager.task.interval.ms": "500",
+        "remote.log.manager.thread.pool.size": "2",
+        "remote.log.manager.copier.thread.pool.size": "2",
+        "remote.log.manager.expiration.thread.pool.size": "2",
+        "remote.log.reader.threads": "2",
+    }
+
+
+def _security(security: SecuritySpec, facts: ClusterFacts) -> dict[str, str]:
+    settings = {"sasl.enabled.mechanisms": ",".join(security.mechanisms)} if security.uses_sasl else {}
+    for mechanism in security.mechanisms:
+        settings[f"listener.name.client.{mechanism.lower()}.sasl.jaas.config"] = _jaas(mechanism, security.users)
+    if security.uses_tls:
+        prefix = "listener.name.client.ssl."
+        settings[prefix + "keystore.type"] = "PKCS12"
+        settings[prefix + "keystore.location"] = str(facts.key_store)
+        settings[prefix + "keystore.password"] = KEY_STORE_PASSWORD
+        settings[prefix + "key.password"] = KEY_STORE_PASSWORD
+        settings[prefix + "truststore.type"] = "PEM"
+        settings[prefix + "truststore.location"] = str(facts.trust_store)
+        settings[prefix + "client.auth"] = "required" if security.mutual_tls else "none"
+    if security.acls:
+        settings["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+        users = ("ANONYMOUS", *security.super_users)
+        settings["super.users"] = ";".join(f"User:{user}" for user in users)
+    return settings
+
+
+def _jaas(mechanism: str, users: Mapping[str, str]) -> str:
+    """PLAIN's users stand in the login module's options; SCRAM's are in the metadata log."""
+    if mechanism != "PLAIN":
+        return "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    options = "".join(f' user_{name}="{_jaas_quote(password)}"' for name, password in users.items())
+    return f"org.apache.kafka.common.security.plain.PlainLoginModule required{options};"
+
+
+def _jaas_quote(password: str) -> str:
+    return password.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+
+from brimline.sandbox import MissingPart
+from brimline.sandbox.java import find_java, parse_version
+
+JAVA = Path("/somewhere/bin/java")
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('IMPLEMENTOR="Debian"\nJAVA_VERSION="17.0.15"\n', 17),
+        ('openjdk version "21" 2023-09-19\n', 21),
+        ('java version "1.8.0_392"\n', 8),
+    ],
+)
+def test_version(text: str, version: int) -> None:
+    assert parse_version(text, JAVA) == version
+
+
+def test_a_java_that_does_not_tell_its_version_is_refused() -> None:
+    with pytest.raises(MissingPart, match="does not tell its version"):
+        parse_version("Segmentation fault", JAVA)
+
+
+def test_an_old_java_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_jdk(tmp_path, "11.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(MissingPart, match="is Java 11: Kafka needs 17 or newer"):
+        find_java.__wrapped__()
+
+
+def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _make_jdk(tmp_path, "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    assert find_java.__wrapped__() == tmp_path / "bin" / "java"
+
+
+def test_no_java_at_all_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(MissingPart, match="no java on the PATH: install a JDK 17 or newer"):
+        find_java.__wrapped__()
+
+
+def _make_jdk(home: Path, version: str) -> None:
+    (home / "bin").mkdir()
+    (home / "bin" / "java").touch(mode=0o755)
+    (home / "release").write_text(f'JAVA_VERSION="{version}"\n')

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+from brimline.sandbox.properties import ClusterFacts, Node, escape, server_properties
+from brimline.sandbox.spec import SandboxSpec, SecuritySpec
+
+BROKER = Node(node_id=2, roles=("broker",), home=Path("/b"), log_dirs=(Path("/b/0"), Path("/b/1")), client_port=7)
+
+
+def properties(spec: SandboxSpec, node: Node = BROKER) -> dict[str, str]:
+    facts = ClusterFacts(
+        spec=spec,
+        controller_id=100,
+        controller_port=9,
+        tiered_dir=Path("/t/kafka-tiered-storage"),
+        key_store=Path("/k"),
+        trust_store=Path("/c"),
+    )
+    lines = server_properties(node, facts).splitlines()
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def test_every_listener_is_on_loopback() -> None:
+    listeners = properties(SandboxSpec())["listeners"].split(",")
+
+    assert all("://127.0.0.1:" in listener for listener in listeners)
+
+
+def test_a_broker_knows_its_log_dirs_and_its_controller() -> None:
+    written = properties(SandboxSpec())
+
+    assert written["log.dirs"] == "/b/0,/b/1"
+    assert written["controller.quorum.voters"] == "100@127.0.0.1:9"
+
+
+def test_the_callers_properties_win() -> None:
+    spec = SandboxSpec(properties={"log.retention.check.interval.ms": "300000"})
+
+    assert properties(spec)["log.retention.check.interval.ms"] == "300000"
+
+
+def test_security_is_for_clients_only() -> None:
+    security = SecuritySpec(protocol="SASL_SSL", mechanisms=("PLAIN",), users={"alice": 'a"b'})
+
+    written = properties(SandboxSpec(security=security))
+
+    assert written["listener.security.protocol.map"] == "CLIENT:SASL_SSL,ADMIN:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    assert 'user_alice="a\\\\"b"' in written["listener.name.client.plain.sasl.jaas.config"]
+
+
+def test_a_controller_knows_of_tiered_storage_but_does_none() -> None:
+    controller = Node(node_id=100, roles=("controller",), home=Path("/c"), log_dirs=(Path("/c/m"),))
+
+    written = properties(SandboxSpec(tiered=True), controller)
+
+    assert written["remote.log.storage.system.enable"] == "true"
+    assert "remote.log.storage.manager.class.name" not in written
+
+
+def test_a_backslash_is_escaped_for_java() -> None:
+    assert escape("a\\b\nc") == "a\\\\b\\nc"
