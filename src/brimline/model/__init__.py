@@ -10,10 +10,12 @@ from brimline.model.quantities import (
     Offset,
     Percent,
     human_bytes,
+    human_count,
     human_percent,
     parse_bytes,
     used_percent,
 )
+from brimline.model.totals import ClusterTotals, totals_of
 from brimline.model.volumes import Volume, volumes_of
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "BrokerId",
     "BrokerLogDirs",
     "Bytes",
+    "ClusterTotals",
     "Failure",
     "FailureKind",
     "KafkaError",
@@ -35,8 +38,10 @@ __all__ = [
     "TopicPartition",
     "Volume",
     "human_bytes",
+    "human_count",
     "human_percent",
     "parse_bytes",
+    "totals_of",
     "used_percent",
     "volumes_of",
 ]

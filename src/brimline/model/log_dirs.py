@@ -201,7 +201,7 @@ class BrokerLogDirs:
     """What one broker answered, and when; or why it did not (then ``log_dirs`` is empty)."""
 
     broker: BrokerId
-    host: str
+    address: str
     observed_at: datetime
     log_dirs: Mapping[str, LogDirDescription]
     failure: Failure | None = None

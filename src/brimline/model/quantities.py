@@ -16,9 +16,9 @@ BrokerId = NewType("BrokerId", int)
 _UNITS = {
     "": 1,
     "b": 1,
-    **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgtp", start=1)},
-    **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgtp", start=1)},
-    **{prefix: 1024**power for power, prefix in enumerate("kmgtp", start=1)},
+    **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgtpe", start=1)},
+    **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgtpe", start=1)},
+    **{prefix: 1024**power for power, prefix in enumerate("kmgtpe", start=1)},
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 
@@ -55,3 +55,8 @@ def used_percent(total: Bytes | int, usable: Bytes | int) -> Percent:
 def human_percent(percent: Percent | float | None) -> str:
     """One decimal, cut and not rounded, so that 99.96 never reads as 100.0 %."""
     return "-" if percent is None else f"{int(percent * 10) / 10:.1f} %"
+
+
+def human_count(count: int) -> str:
+    """A number of things: 12345 → ``12,345``."""
+    return f"{count:,}"

@@ -1,0 +1,101 @@
+"""The Python API: a cluster's log dirs in the shapes of KIP-827 and KIP-1187.
+
+::
+
+    config = ClientConfig.from_properties(["broker:9092"])
+    with Admin(config) as admin:
+        for broker, answer in admin.describe_log_dirs().items():
+            for path, log_dir in answer.log_dirs.items():
+                print(broker, path, log_dir.usable_bytes, log_dir.total_bytes)
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+
+from brimline.model import BrokerId, BrokerLogDirs, Failure
+from brimline.observe.client_config import ClientConfig
+from brimline.observe.connection import Connection, Deadline
+from brimline.observe.log_dirs import describe_log_dirs
+from brimline.observe.remote_info import describe_with_remote_info
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeLogDirsOptions:
+    """``include_remote_info`` is KIP-1187's option; ``topics`` limits whose remote information is worked out.
+
+    ``timeout`` is how long the brokers have for one round of answers. Reading remote log metadata may take longer:
+    it goes on for as long as records keep coming.
+    """
+
+    include_remote_info: bool = False
+    topics: frozenset[str] | None = None
+    timeout: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DescribeLogDirsResult(Mapping[BrokerId, BrokerLogDirs]):
+    """Every asked broker's answer or failure, by broker id.
+
+    ``skipped_records`` counts remote log metadata that could not be decoded.
+    """
+
+    brokers: Mapping[BrokerId, BrokerLogDirs]
+    skipped_records: int = 0
+
+    def __getitem__(self, broker: BrokerId) -> BrokerLogDirs:
+        return self.brokers[broker]
+
+    def __iter__(self) -> Iterator[BrokerId]:
+        return iter(self.brokers)
+
+    def __len__(self) -> int:
+        return len(self.brokers)
+
+    @property
+    def failures(self) -> Mapping[BrokerId, Failure]:
+        return {broker: answer.failure for broker, answer in self.brokers.items() if answer.failure is not None}
+
+
+class Admin:
+    """A client of one cluster. Connects when made; raises ``ObservationFailed`` if no broker can be reached."""
+
+    def __init__(self, config: ClientConfig, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._connection = Connection(config)
+        self._now = now
+
+    def __enter__(self) -> "Admin":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def brokers(self) -> Mapping[BrokerId, str]:
+        """The live brokers, each with its address."""
+        return {broker: node.address for broker, node in self._connection.brokers.items()}
+
+    def describe_log_dirs(
+        self,
+        brokers: Iterable[BrokerId] | None = None,
+        options: DescribeLogDirsOptions = DescribeLogDirsOptions(),  # noqa: B008 (frozen)
+        progress: Callable[[int, int], None] | None = None,
+    ) -> DescribeLogDirsResult:
+        """Asks the brokers, or all live ones, at once. ``progress`` hears of metadata records (read, in all)."""
+        asked = list(self._connection.brokers if brokers is None else brokers)
+
+        def describe() -> Mapping[BrokerId, BrokerLogDirs]:
+            return describe_log_dirs(self._connection, asked, Deadline(options.timeout), self._now)
+
+        if not options.include_remote_info:
+            return DescribeLogDirsResult(brokers=describe())
+        answers, skipped = describe_with_remote_info(
+            self._connection, options.topics, options.timeout, describe, progress
+        )
+        return DescribeLogDirsResult(brokers=answers, skipped_records=skipped)

@@ -1,0 +1,60 @@
+"""Configurations, as a broker computes them: defaults included, sensitive values absent."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from brimline.model import BrokerId, Failure, FailureKind, KafkaError, ObservationFailed
+from brimline.model.kafka_errors import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
+from brimline.observe.connection import Connection, Deadline
+
+_TOPIC, _BROKER = 2, 4
+
+Config = Mapping[str, str | None]
+
+
+def describe_topic_configs(
+    connection: Connection, topics: Iterable[str], keys: Sequence[str], deadline: Deadline
+) -> Mapping[str, Config | Failure]:
+    """Each topic's values of ``keys``, or why they are not known."""
+    names = list(topics)
+    if not names:
+        return {}
+    answer = connection.ask_any(lambda: _request(_TOPIC, names, keys), deadline)
+    return _by_resource(answer)
+
+
+def describe_broker_config(
+    connection: Connection, broker: BrokerId, keys: Sequence[str], deadline: Deadline
+) -> Config | Failure:
+    """A broker's values of ``keys``; only that broker knows them."""
+    try:
+        answer = connection.ask(broker, _request(_BROKER, [str(broker)], keys), deadline)
+    except ObservationFailed as error:
+        return error.failure
+    return _by_resource(answer)[str(broker)]
+
+
+def _request(resource_type: int, names: Sequence[str], keys: Sequence[str]) -> DescribeConfigsRequest:
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource(resource_type=resource_type, resource_name=name, configuration_keys=list(keys)) for name in names
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+
+
+def _by_resource(answer: Any) -> dict[str, Config | Failure]:
+    return {result.resource_name: _config(result) for result in answer.results}
+
+
+def _config(result: Any) -> Config | Failure:
+    if result.error_code:
+        error = KafkaError(result.error_code)
+        refused = result.error_code in (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
+        kind = FailureKind.NOT_AUTHORIZED if refused else FailureKind.KAFKA_ERROR
+        return Failure(kind=kind, message=f"the configuration of {result.resource_name} is not known: {error}")
+    return {config.name: config.value for config in result.configs}

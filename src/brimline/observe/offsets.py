@@ -1,0 +1,83 @@
+"""Where a partition log begins and ends: ListOffsets with its special timestamps.
+
+An answer of -1 means that there is no such offset (nothing tiered, say); it is ``None`` here.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from enum import IntEnum
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from brimline.model import BrokerId, Failure, FailureKind, KafkaError, Offset, TopicPartition
+from brimline.observe.connection import Connection, Deadline
+
+
+class OffsetSpec(IntEnum):
+    """The special timestamps that Brimline asks for."""
+
+    LATEST = -1
+    EARLIEST = -2
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+
+
+# The first version of ListOffsets that knows a timestamp: an older broker would take it for an ordinary time.
+_FIRST_VERSION = {
+    OffsetSpec.LATEST: 1,
+    OffsetSpec.EARLIEST: 1,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+}
+
+
+def list_offsets(
+    connection: Connection, leaders: Mapping[TopicPartition, BrokerId], spec: OffsetSpec, deadline: Deadline
+) -> Mapping[TopicPartition, Offset | Failure | None]:
+    """The offset of every partition, asked of its leader."""
+    by_leader: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for partition, leader in leaders.items():
+        by_leader[leader][partition.topic].append(partition.partition)
+    answers = connection.ask_each(
+        {leader: (leader, _request(topics, spec)) for leader, topics in by_leader.items()}, deadline
+    )
+    offsets: dict[TopicPartition, Offset | Failure | None] = {}
+    for leader, answer in answers.items():
+        if isinstance(answer, Failure):
+            for topic, partitions in by_leader[leader].items():
+                offsets.update((TopicPartition(topic, partition), answer) for partition in partitions)
+            continue
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                offsets[TopicPartition(topic.name, partition.partition_index)] = _offset(
+                    partition.error_code, partition.offset
+                )
+    return offsets
+
+
+def _request(topics: Mapping[str, list[int]], spec: OffsetSpec) -> ListOffsetsRequest:
+    topic_fields = ListOffsetsRequest.ListOffsetsTopic
+    partition_fields = topic_fields.ListOffsetsPartition
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        timeout_ms=30000,
+        topics=[
+            topic_fields(
+                name=name,
+                partitions=[
+                    partition_fields(partition_index=partition, current_leader_epoch=-1, timestamp=int(spec))
+                    for partition in partitions
+                ],
+            )
+            for name, partitions in topics.items()
+        ],
+        min_version=_FIRST_VERSION[spec],
+    )
+
+
+def _offset(error_code: int, offset: int) -> Offset | Failure | None:
+    if error_code:
+        error = KafkaError(error_code)
+        return Failure(kind=FailureKind.KAFKA_ERROR, message=f"the offset is not known: {error}")
+    return None if offset < 0 else Offset(offset)
