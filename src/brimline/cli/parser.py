@@ -1,0 +1,59 @@
+"""The command line as a whole: which commands there are, and how a wrong one is answered.
+
+Only the module of the command that was asked for is imported, and nothing here imports the client library or numpy:
+``brimline --help`` is as fast as Python starts.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from brimline import __version__
+from brimline.cli.exit_codes import ExitCode
+
+# Each is a module here with `add_parser(subparsers)`, which sets `func`: the command, from arguments to exit code.
+COMMANDS = {
+    "log-dirs": "volumes, log dirs and replicas of a cluster, with their sizes",
+    "sandbox": "run a real Kafka cluster on small volumes",
+}
+
+DESCRIPTION = "Disk-space management for Apache Kafka, from outside an unmodified broker."
+EPILOG = """\
+examples:
+  brimline log-dirs --bootstrap-server broker:9092
+      how full is the volume under every log dir, and which replicas are the largest
+  brimline log-dirs --help
+      the options of a command, with examples
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Answers wrong usage as Kafka's tools do: usage on stderr, exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(ExitCode.FAILED, f"{self.prog}: {message}\n")
+
+
+def build_parser(argv: Sequence[str]) -> Parser:
+    """The parser for these arguments: with the one command they name, or with a list of all."""
+    parser = Parser(
+        prog="brimline",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.add_argument(
+        "--debug", action="store_true", help="show tracebacks and the client's log (or BRIMLINE_DEBUG=1)"
+    )
+    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
+    named = next((argument for argument in argv if argument in COMMANDS), None)
+    if named is not None:
+        import_module(f"brimline.cli.{named.replace('-', '_')}").add_parser(subparsers)
+    else:
+        for command, purpose in COMMANDS.items():
+            subparsers.add_parser(command, help=purpose)
+    return parser
