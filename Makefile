@@ -11,7 +11,7 @@ setup: ## install everything (uv, locked environment, Java, Kafka's jars); calle
 	@scripts/setup.sh
 
 demo: setup ## start a real Kafka on small real disks and look at it with brimline log-dirs
-	@$(PYTHON) -m brimline.cli demo
+	@$(PYTHON) scripts/demo.py
 
 lint: setup ## ruff, mypy --strict, import contracts
 	.venv/bin/ruff check .
@@ -24,6 +24,7 @@ test: lint ## what CI runs: lint, then every test that takes seconds, on real pa
 
 test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing
 	.venv/bin/pytest -m long
+	.venv/bin/pytest --hypothesis-profile=long --timeout=1200 tests/wire tests/observe tests/model -m "not integration"
 
 bench: setup ## ratios against kafka-python's decode and the Java tool
 	$(PYTHON) -m bench

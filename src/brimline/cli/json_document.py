@@ -6,7 +6,7 @@
      "topics": null | ["…"],              the --topic-list, which limits "replicas" and nothing else
      "skippedRemoteLogMetadataRecords": 0,
      "brokers": [
-       {"broker": 1, "host": "…:9092", "observedAt": "2026-01-31T12:00:00.000Z",
+       {"broker": 1, "address": "…:9092", "observedAt": "2026-01-31T12:00:00.000Z",
         "failure": null | {"kind": "timed-out", "message": "…"},
         "volumes": [{"totalBytes": 1, "usableBytes": 1, "usedPercent": 12.345, "logDirs": ["…"]}],
         "logDirs": [
