@@ -10,7 +10,8 @@ help: ## list the targets
 setup: ## install everything (uv, locked environment, Java, Kafka's jars); called by the others
 	@scripts/setup.sh
 
-demo: setup ## start a real Kafka on small real disks and look at it with brimline log-dirs
+demo: ## start a real Kafka on small real disks and look at it with brimline log-dirs
+	@scripts/setup.sh 4.3.1
 	@$(PYTHON) scripts/demo.py
 
 lint: setup ## ruff, mypy --strict, import contracts
