@@ -8,13 +8,12 @@ import pytest
 
 pytestmark = pytest.mark.integration
 
+# A test run in the background has its interrupts ignored, and would pass that on.
 MAIN = """
-import argparse, sys
-from brimline.cli.sandbox import add_parser
-parser = argparse.ArgumentParser()
-add_parser(parser.add_subparsers())
-arguments = parser.parse_args()
-sys.exit(arguments.func(arguments))
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from brimline.cli import main
+sys.exit(main())
 """
 
 

@@ -68,8 +68,7 @@ def _one_at_a_time(home: Path) -> Iterator[None]:
 
 def _fetch(jars: Sequence[LockedJar], home: Path, retrieve: Retrieve) -> None:
     """Download, verify, rename. What an interrupted run left goes first."""
-    version = jars[0].version
-    print(f"brimline: fetching Kafka {version} ({len(jars)} jars) …", file=sys.stderr, flush=True)
+    print(f"brimline: fetching {home.parent.name} {home.name} ({len(jars)} jars) …", file=sys.stderr, flush=True)
     for stale in (home, *home.parent.glob(f"{home.name}.staging-*")):
         shutil.rmtree(stale, ignore_errors=True)
     # A new name each time: the Ivy of a killed run may still be writing into the old one

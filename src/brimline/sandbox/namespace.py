@@ -50,7 +50,8 @@ class Namespace:
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The same command, run where the sandbox's files are under their own names."""
         user = ["--user", "--preserve-credentials"] if self.is_user else []
-        return ["nsenter", "--target", str(self.pid), *user, "--mount", "--", *argv]
+        # The root too: in a chroot the mount namespace's own root is not ours.
+        return ["nsenter", "--target", str(self.pid), *user, "--mount", "--root", "--", *argv]
 
     def mount(self, path: Path, filesystem: str, size: Bytes) -> None:
         if filesystem == "ext4":
