@@ -3,9 +3,7 @@
 The names below are the Python API. They are imported on first use, so that ``import brimline`` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as typing's, without importing it: every command begins here
 if TYPE_CHECKING:
     from brimline.model import (
         BrimlineError,
@@ -52,4 +50,6 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'brimline' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)

@@ -1,6 +1,8 @@
 """KIP-1187 on a real tiered broker: every figure against the files themselves, to the byte."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,9 +52,9 @@ def segment_files(folder: Path) -> dict[int, int]:
     return {int(file.name[:20]): file.stat().st_size for file in folder.glob("*.log")}
 
 
-def is_settled(sandbox: Sandbox, topic: str, partition: int, at_most: int) -> bool:
+def is_settled(sandbox: Sandbox, topic: str, partition: int, at_most: int, broker: int = 1) -> bool:
     """All closed segments are uploaded, and local retention has done its work."""
-    local = local_segments(sandbox, topic, partition)
+    local = local_segments(sandbox, topic, partition, broker)
     remote = remote_segments(sandbox, topic, partition)
     closed = sorted(local)[:-1]
     return len(local) <= at_most and bool(remote) and all(base in remote for base in closed)
@@ -179,3 +181,109 @@ def test_replicas_that_cannot_be_known_name_their_reason() -> None:
         assert follower.remote_size == leader.remote_size
         assert follower.only_local_size is None
         assert follower.only_local_size_reason is Reason.FOLLOWER
+
+
+SLOW_REPLICATION = "follower.replication.throttled.rate=1,leader.replication.throttled.rate=1"
+THROTTLED_REPLICAS = "follower.replication.throttled.replicas=0:2,leader.replication.throttled.replicas=0:1"
+NO_MORE_UPLOADS = "remote.log.copy.disable=true,local.retention.bytes=-2,local.retention.ms=-2"
+
+
+def test_uploads_of_another_lineage_are_not_taken_for_what_the_leader_holds() -> None:
+    """An unclean election: the new leader writes other records at offsets that the old one had uploaded."""
+    properties = {
+        "unclean.leader.election.enable": "true",
+        "replica.lag.time.max.ms": "2000",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "2",
+    }
+    keep_local = {**TIERED, "local.retention.bytes": str(64 << 20)}
+    with Sandbox(SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True, properties=properties)) as sandbox:
+        create_topic(sandbox, "torn", config=keep_local, assignment={0: [1, 2]})
+        produce(sandbox, "torn", 1.5)
+        for broker in (1, 2):
+            _configure(sandbox, broker, "brokers", str(broker), SLOW_REPLICATION)
+        sandbox.broker(2).stop()
+        produce(sandbox, "torn", 3)
+        eventually(lambda: len(remote_segments(sandbox, "torn", 0)) >= 4)
+        _configure(sandbox, 1, "topics", "torn", THROTTLED_REPLICAS)
+        sandbox.broker(2).start()
+        eventually(lambda: metadata_is_replicated(sandbox))
+        sandbox.broker(1).stop()
+        eventually(lambda: leader_of(sandbox, "torn") == 2)
+        # No further upload may tidy up what is to be seen.
+        _configure(sandbox, 2, "topics", "torn", NO_MORE_UPLOADS)
+        produce(sandbox, "torn", 4)
+
+        info = replica(sandbox, "torn", 0, broker=2)
+
+    assert info.remote_size is not None
+    assert info.only_local_size is None
+    assert info.only_local_size_reason is Reason.OTHER_LINEAGE
+
+
+def _configure(sandbox: Sandbox, broker: int, kind: str, name: str, config: str) -> None:
+    changed = sandbox.java_tool(
+        *("configs", "--bootstrap-server", sandbox.broker(broker).admin_address, "--alter"),
+        *("--entity-type", kind, "--entity-name", name, "--add-config", config),
+    )
+    assert changed.returncode == 0, changed.stderr
+
+
+def metadata_is_replicated(sandbox: Sandbox) -> bool:
+    """Both brokers hold the same bytes of the metadata topic."""
+    with admin(sandbox) as client:
+        answer = client.describe_log_dirs()
+    sizes = [
+        {
+            partition: info.size
+            for log_dir in broker.log_dirs.values()
+            for partition, info in log_dir.replica_infos.items()
+            if partition.topic == "__remote_log_metadata"
+        }
+        for broker in answer.values()
+    ]
+    return len(sizes) == 2 and sizes[0] == sizes[1]
+
+
+def leader_of(sandbox: Sandbox, topic: str) -> int | None:
+    with admin(sandbox) as client:
+        return client.topics([topic])[topic].leaders[0]
+
+
+@pytest.mark.parametrize(
+    "codec",
+    ["zstd", "gzip", pytest.param("lz4", marks=pytest.mark.long), pytest.param("snappy", marks=pytest.mark.long)],
+)
+def test_recompressed_metadata_is_read_or_the_missing_codec_named(codec: str) -> None:
+    properties = {"compression.type": codec}
+    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties=properties)) as sandbox:
+        create_topic(sandbox, "tiered", config={**TIERED, "compression.type": "producer"})
+        produce(sandbox, "tiered", 3.2)
+        eventually(lambda: is_settled(sandbox, "tiered", 0, at_most=3))
+
+        info = replica(sandbox, "tiered", 0)
+        without = subprocess.run(
+            [
+                *(sys.executable, "-c", WITHOUT_CODECS, "log-dirs", "--bootstrap-server", sandbox.bootstrap_servers),
+                *("--describe", "--include-remote-info", "--topic-list", "tiered", "--output", "csv"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+        assert info.remote_size == sum(remote_segments(sandbox, "tiered", 0).values())
+        assert without.returncode == 0
+        if codec == "gzip":
+            assert "codec-missing" not in without.stdout
+        else:
+            assert without.stdout.count("codec-missing") == 2
+            assert "__remote_log_metadata cannot be decompressed" in without.stderr
+
+
+WITHOUT_CODECS = """
+import sys
+sys.modules.update(dict.fromkeys(["lz4", "lz4.frame", "snappy", "zstandard"]))
+from brimline.cli import main
+sys.exit(main())
+"""

@@ -1,5 +1,6 @@
 """SASL, TLS and ACLs against real listeners, through the command and its Java-named properties."""
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import CLIENT_CERTIFICATE_PRINCIPAL, Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import brimline, create_topic
+from tests.integration.cluster import TIERED, brimline, create_topic, eventually, produce
+from tests.integration.test_remote_info import is_settled, remote_segments
 
 pytestmark = pytest.mark.integration
 
@@ -119,3 +121,40 @@ def test_mutual_tls_with_pem_stores(tmp_path: Path) -> None:
     assert unknown[0] == 1
     assert "client certificate" in unknown[2]
     assert unknown[2].count("\n") == 1
+
+
+def test_each_missing_permission_costs_what_it_must_and_is_named(tmp_path: Path) -> None:
+    """One permission after the other: the log dirs are shown from the first on, the remote sizes with the last."""
+    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"eve": "e"}, acls=True)
+    properties = "security.protocol=SASL_PLAINTEXT\n" + login("PLAIN", "eve", "e")
+    metadata = ("--topic", "__remote_log_metadata")
+    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, security=security)) as sandbox:
+        create_topic(sandbox, "tiered", config=TIERED)
+        produce(sandbox, "tiered", 2.2)
+        eventually(lambda: is_settled(sandbox, "tiered", 0, at_most=3))
+        for operation, *resource in (
+            ("Describe", "--cluster"),
+            ("Describe", "--topic", "tiered"),
+            ("DescribeConfigs", "--topic", "tiered"),
+            ("Describe", *metadata),
+        ):
+            allow(sandbox, "eve", operation, *resource)
+            assert tiered_row(sandbox, tmp_path, properties)["remote_size_reason"] == "no-permission"
+        allow(sandbox, "eve", "Read", *metadata)
+        uploaded = sum(remote_segments(sandbox, "tiered", 0).values())
+        eventually(lambda: tiered_row(sandbox, tmp_path, properties)["remote_size"] == str(uploaded))
+
+
+def allow(sandbox: Sandbox, user: str, operation: str, *resource: str) -> None:
+    allowed = sandbox.java_tool(
+        *("acls", "--bootstrap-server", sandbox.admin_servers, "--add", "--allow-principal", f"User:{user}"),
+        *("--operation", operation, *resource),
+    )
+    assert allowed.returncode == 0, allowed.stderr
+
+
+def tiered_row(sandbox: Sandbox, folder: Path, properties: str) -> dict[str, str]:
+    code, output, errors = log_dirs(sandbox, folder, properties, "--include-remote-info", "--output", "csv")
+    assert code == 0, errors
+    (row,) = (row for row in csv.DictReader(output.splitlines()) if row["topic"] == "tiered")
+    return row

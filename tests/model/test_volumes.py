@@ -36,6 +36,30 @@ def test_other_bytes_are_another_volume() -> None:
     assert paths(a, b) == [["/a"], ["/b"]]
 
 
+MIB = 1 << 20
+
+
+def busy(path: str, partition: int, *, stored: int, usable: int) -> LogDirDescription:
+    return log_dir(path, [row("t", partition, stored)], total=1000 * MIB, usable=usable)
+
+
+def test_a_busy_volume_is_one_though_its_log_dirs_were_measured_a_moment_apart() -> None:
+    a = busy("/a", 0, stored=50 * MIB, usable=600 * MIB)
+    b = busy("/b", 1, stored=50 * MIB, usable=600 * MIB - 65_536)
+
+    (volume,) = volumes_of([a, b])
+
+    assert [member.path for member in volume.log_dirs] == ["/a", "/b"]
+    assert volume.usable_bytes == 600 * MIB - 65_536
+
+
+def test_nearly_alike_is_not_enough_when_little_is_stored() -> None:
+    a = busy("/a", 0, stored=1000, usable=990 * MIB)
+    b = busy("/b", 1, stored=1000, usable=990 * MIB - 4096)
+
+    assert paths(a, b) == [["/a"], ["/b"]]
+
+
 def test_unknown_stays_unknown_and_alone() -> None:
     volumes = volumes_of([log_dir("/b", error=56), log_dir("/a", [row("t", 0, 1)])])
 
@@ -90,3 +114,20 @@ def test_a_sum_of_nothing_known_is_unknown() -> None:
     totals = totals_of([broker(1, log_dir("/a", [row("t", 0, 1)]))])
 
     assert (totals.total_bytes, totals.used_percent, totals.remote_bytes, totals.only_local_bytes) == (None,) * 4
+
+
+def test_usable_beyond_total_means_that_nothing_is_used() -> None:
+    [volume] = volumes_of([log_dir("/a", total=100, usable=150)])
+    totals = totals_of([broker(1, log_dir("/a", total=100, usable=150))])
+
+    assert (volume.used_bytes, volume.used_percent) == (0, 0.0)
+    assert (totals.used_bytes, totals.used_percent) == (0, 0.0)
+
+
+def test_the_largest_sizes_add_up_without_wrapping_around() -> None:
+    most = 2**63 - 1
+    rows = [row("t", number, most, remote=most, only_local=most) for number in range(2)]
+
+    totals = totals_of([broker(1, log_dir("/a", rows))])
+
+    assert (totals.replica_bytes, totals.remote_bytes, totals.only_local_bytes) == (2 * most,) * 3

@@ -12,7 +12,9 @@ from tests.wire.test_remote_log_metadata import TOPIC_ID as WRITTEN_TOPIC_ID
 TOPIC_ID = UUID(int=1)
 
 
-def segment(start: int, end: int, size: int, state: SegmentState = SegmentState.COPY_FINISHED) -> RemoteSegment:
+def segment(
+    start: int, end: int, size: int, state: SegmentState = SegmentState.COPY_FINISHED, epoch: int = 0
+) -> RemoteSegment:
     return RemoteSegment(
         topic_id=TOPIC_ID,
         partition=0,
@@ -21,6 +23,7 @@ def segment(start: int, end: int, size: int, state: SegmentState = SegmentState.
         end_offset=Offset(end),
         size=Bytes(size),
         state=state,
+        last_leader_epoch=epoch,
     )
 
 
@@ -31,7 +34,9 @@ def test_remote_size_counts_what_the_store_still_holds() -> None:
 
 
 def only_local(size: int, log_start: int, local_log_start: int, *segments: RemoteSegment) -> Bytes | Reason:
-    return only_local_size(Bytes(size), Offset(log_start), Offset(local_log_start), segments)
+    # The leader's log left epoch 0 at offset 1000 and epoch 2 at 2000; it never had epoch 1.
+    ends = {0: Offset(1000), 1: None, 2: Offset(2000)}
+    return only_local_size(Bytes(size), Offset(log_start), Offset(local_log_start), segments, ends)
 
 
 # The local log of every case: 300 bytes or so from offset 100 on; the active segment is never uploaded.
@@ -63,6 +68,18 @@ def only_local(size: int, log_start: int, local_log_start: int, *segments: Remot
         ),
         pytest.param(
             only_local(50, 0, 0, segment(0, 99, 100)), Reason.BOUNDARIES_DIFFER, id="more uploaded than there is"
+        ),
+        pytest.param(
+            only_local(300, 0, 900, segment(900, 999, 100), segment(1000, 1099, 100, epoch=2)), 100, id="two epochs"
+        ),
+        pytest.param(
+            only_local(300, 0, 900, segment(900, 1099, 100)), Reason.OTHER_LINEAGE, id="the epoch ended inside an upload"
+        ),
+        pytest.param(
+            only_local(300, 0, 900, segment(900, 999, 100, epoch=1)), Reason.OTHER_LINEAGE, id="an epoch never seen here"
+        ),
+        pytest.param(
+            only_local(300, 0, 2000, segment(900, 1999, 100, epoch=1)), 300, id="another lineage, but not in the local log"
         ),
     ],
 )

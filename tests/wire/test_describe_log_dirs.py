@@ -206,6 +206,17 @@ def _never(reader: Reader, body: bytes, text: str) -> ReplicaColumns:
     raise wire._NotPlain
 
 
+def test_numbers_written_with_too_many_bytes_mean_the_same() -> None:
+    """Legal, if nobody sends it: 0x80 0x00 is a null array, 0x81 0x00 an empty one."""
+    begun = with_tags(on_partition=False, on_topic=False)
+    count_at = begun.index(b"\x02t") + 2
+
+    for number in (b"\x80\x00", b"\x81\x00"):
+        message = begun[:count_at] + number + b"\x00" + begun[-18:]
+        assert outcome(message, 4) == outcome(message, 4, carefully=True)
+        assert outcome(message, 4) == [("/d", None, 1000, 400, [])]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @given(garbage=st.binary(max_size=300))
 def test_the_quick_way_and_the_careful_way_agree_on_garbage(version: int, garbage: bytes) -> None:

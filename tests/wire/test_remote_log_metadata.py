@@ -29,10 +29,11 @@ def segment_record(
     writer.int32(1)
     writer.int64(1_700_000_000_000)
     writer.int64(1_700_000_000_001)
-    writer.count(1)
-    writer.int32(0)
-    writer.int64(0)
-    writer.no_tags()
+    writer.count(2)
+    for epoch, epoch_start in ((4, 0), (7, 1500)):
+        writer.int32(epoch)
+        writer.int64(epoch_start)
+        writer.no_tags()
     writer.int32(size)
     _custom(writer, custom)
     writer.int8(state)
@@ -87,6 +88,7 @@ def test_a_segment(custom: bytes | None, tagged: bool) -> None:  # noqa: FBT001
         end_offset=Offset(2047),
         size=Bytes(1_037_120),
         state=SegmentState.COPY_STARTED,
+        last_leader_epoch=7,
     )
 
 

@@ -25,6 +25,9 @@ class FailureKind(Enum):
     UNSUPPORTED = "unsupported"
     NOT_KAFKA = "not-kafka"
     KAFKA_ERROR = "kafka-error"
+    STALLED = "stalled"
+    UNREADABLE = "unreadable"
+    GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,8 @@ class Reason(IntEnum):
     BOUNDARIES_DIFFER = 11
     CHANGING = 12
     NO_ANSWER = 13
+    OTHER_LINEAGE = 14
+    CODEC_MISSING = 15
 
     @property
     def label(self) -> str:
@@ -64,14 +66,20 @@ _SENTENCES = {
     Reason.FUTURE_REPLICA: "a future replica is a copy in the making: nothing is uploaded from it",
     Reason.FOLLOWER: "only the leader's local log start is known from outside; a follower may keep more or less",
     Reason.NO_LEADER: "the partition has no leader to ask",
-    Reason.NO_PERMISSION: "no permission: needs DESCRIBE_CONFIGS on the topic and READ on __remote_log_metadata",
+    Reason.NO_PERMISSION: (
+        "no permission: needs DESCRIBE and DESCRIBE_CONFIGS on the topic, DESCRIBE and READ on __remote_log_metadata"
+    ),
     Reason.METADATA_TOPIC_ABSENT: "the topic __remote_log_metadata does not exist",
     Reason.OTHER_METADATA_MANAGER: "the brokers keep remote log metadata in another RemoteLogMetadataManager",
     Reason.BROKER_TOO_OLD: "the broker is too old to tell its local log start (needs Kafka 3.6)",
-    Reason.LOG_START_MOVED: "the log start was moved up: local segments below it may still await deletion",
-    Reason.BOUNDARIES_DIFFER: "the local log does not begin where a remote segment begins",
-    Reason.CHANGING: "local segments were deleted while looking; ask again",
+    Reason.LOG_START_MOVED: (
+        "log start and local log start are one: segments below may still await deletion, which only the disk can show"
+    ),
+    Reason.BOUNDARIES_DIFFER: "the uploads do not fit the local log: they overlap, straddle its start or exceed it",
+    Reason.CHANGING: "the partition changed while it was looked at; ask again",
     Reason.NO_ANSWER: "a broker that was needed for it did not answer",
+    Reason.OTHER_LINEAGE: "uploads of an earlier leader are not what this leader holds (an unclean election)",
+    Reason.CODEC_MISSING: "__remote_log_metadata is compressed with a codec that is not installed: brimline[codecs]",
 }
 
 
@@ -191,9 +199,10 @@ class LogDirDescription:
     def replica_infos(self) -> Mapping[TopicPartition, ReplicaInfo]:
         return dict(self.replicas.each())
 
-    @property
+    @cached_property
     def replica_bytes(self) -> Bytes:
-        return Bytes(int(self.replicas.size.sum()))
+        # In Python's integers: a hostile broker could make numpy's wrap around.
+        return Bytes(sum(self.replicas.size.tolist()))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -48,8 +48,11 @@ def human_bytes(size: Bytes | int | None) -> str:
 
 
 def used_percent(total: Bytes | int, usable: Bytes | int) -> Percent:
-    """Share of a volume that is not usable. A volume of no bytes has nothing left: 100."""
-    return Percent(100.0 if total <= 0 else (total - usable) * 100.0 / total)
+    """Share of a volume that is not usable. A volume of no bytes has nothing left: 100.
+
+    Odd file systems report more usable bytes than there are in all; then nothing is used.
+    """
+    return Percent(100.0 if total <= 0 else max(total - usable, 0) * 100.0 / total)
 
 
 def human_percent(percent: Percent | float | None) -> str:

@@ -8,36 +8,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from brimline.model.log_dirs import BrokerLogDirs, ReplicaColumns
-from brimline.model.quantities import Bytes, Percent, used_percent
-from brimline.model.volumes import volumes_of
+from brimline.model.quantities import Bytes
+from brimline.model.volumes import Capacity, volumes_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterTotals:
+class ClusterTotals(Capacity):
     brokers: int
     failed_brokers: int
     volumes: int
     unknown_volumes: int
-    total_bytes: Bytes | None
-    usable_bytes: Bytes | None
     replicas: int
     replica_bytes: Bytes
     remote_bytes: Bytes | None
     only_local_bytes: Bytes | None
-
-    @property
-    def used_bytes(self) -> Bytes | None:
-        if self.total_bytes is None or self.usable_bytes is None:
-            return None
-        return Bytes(self.total_bytes - self.usable_bytes)
-
-    @property
-    def used_percent(self) -> Percent | None:
-        if self.total_bytes is None or self.usable_bytes is None:
-            return None
-        return used_percent(self.total_bytes, self.usable_bytes)
 
 
 def totals_of(brokers: Iterable[BrokerLogDirs], topics: frozenset[str] | None = None) -> ClusterTotals:
@@ -59,7 +46,7 @@ def totals_of(brokers: Iterable[BrokerLogDirs], topics: frozenset[str] | None = 
         total_bytes=Bytes(sum(total for total, _ in sizes)) if sizes else None,
         usable_bytes=Bytes(sum(usable for _, usable in sizes)) if sizes else None,
         replicas=sum(len(columns) for columns in replicas),
-        replica_bytes=Bytes(sum(int(columns.size.sum()) for columns in replicas)),
+        replica_bytes=_sum(columns.size for columns in replicas),
         remote_bytes=_remote_bytes(replicas),
         only_local_bytes=_only_local_bytes(replicas),
     )
@@ -76,4 +63,9 @@ def _remote_bytes(replicas: Iterable[ReplicaColumns]) -> Bytes | None:
 
 def _only_local_bytes(replicas: Iterable[ReplicaColumns]) -> Bytes | None:
     known = [columns.only_local_size[columns.only_local_size >= 0] for columns in replicas]
-    return Bytes(sum(int(sizes.sum()) for sizes in known)) if any(len(sizes) for sizes in known) else None
+    return _sum(known) if any(len(sizes) for sizes in known) else None
+
+
+def _sum(columns: Iterable[npt.NDArray[np.int64]]) -> Bytes:
+    """In Python's integers: numpy's sum of two sizes that a broker made up can wrap around to below 0."""
+    return Bytes(sum(sum(sizes.tolist()) for sizes in columns))

@@ -5,23 +5,32 @@ volume look like two volumes. Adding them up would promise space that does not e
 
 The rule: log dirs of one broker are taken to share a volume when they report the same total and the same usable
 bytes, hold some replica bytes between them, and the volume is used enough to hold all of them. The last two keep
-apart what only looks alike: fresh empty disks of one size, and mirrored disks with equal contents.
+apart what only looks alike: fresh empty disks of one size, and mirrored disks with equal contents. A broker measures
+its log dirs one after the other, so while it writes the usable bytes of one volume differ a little: with enough stored
+to judge by, a small difference counts as the same.
 The guard, which can ask the file system, does not need this rule.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from brimline.model.log_dirs import LogDirDescription
 from brimline.model.quantities import Bytes, Percent, used_percent
 
+# What a busy broker may write between looking at two of its log dirs; and how much must be stored to judge by it.
+_BUSY_SPREAD = 1 << 20
+_BUSY_STORED = 64 << 20
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Volume:
-    """A volume with the log dirs on it. Sizes are ``None`` when the broker could not say."""
 
-    log_dirs: tuple[LogDirDescription, ...]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Capacity:
+    """Of a volume, or of several. Sizes are ``None`` when no broker could say.
+
+    A broker asks for the two one after the other: on a volume that grows meanwhile usable can exceed total, and then
+    nothing is used.
+    """
+
     total_bytes: Bytes | None
     usable_bytes: Bytes | None
 
@@ -29,13 +38,20 @@ class Volume:
     def used_bytes(self) -> Bytes | None:
         if self.total_bytes is None or self.usable_bytes is None:
             return None
-        return Bytes(self.total_bytes - self.usable_bytes)
+        return Bytes(max(self.total_bytes - self.usable_bytes, 0))
 
     @property
     def used_percent(self) -> Percent | None:
         if self.total_bytes is None or self.usable_bytes is None:
             return None
         return used_percent(self.total_bytes, self.usable_bytes)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Volume(Capacity):
+    """A volume with the log dirs on it."""
+
+    log_dirs: tuple[LogDirDescription, ...]
 
     @property
     def replica_bytes(self) -> Bytes:
@@ -44,18 +60,50 @@ class Volume:
 
 def volumes_of(log_dirs: Iterable[LogDirDescription]) -> Sequence[Volume]:
     """The volumes under one broker's log dirs, in the order of their first log dir's path."""
-    alike: dict[tuple[int, int], list[LogDirDescription]] = defaultdict(list)
-    volumes = []
+    by_total: dict[int | None, list[LogDirDescription]] = defaultdict(list)
     for log_dir in log_dirs:
-        if log_dir.total_bytes is None or log_dir.usable_bytes is None:
-            volumes.append(Volume(log_dirs=(log_dir,), total_bytes=None, usable_bytes=None))
-        else:
-            alike[(log_dir.total_bytes, log_dir.usable_bytes)].append(log_dir)
-    for (total, usable), group in alike.items():
-        group.sort(key=lambda log_dir: log_dir.path)
-        stored = sum(log_dir.replica_bytes for log_dir in group)
-        together = [tuple(group)] if 0 < stored <= total - usable else [(log_dir,) for log_dir in group]
-        volumes += [
-            Volume(log_dirs=members, total_bytes=Bytes(total), usable_bytes=Bytes(usable)) for members in together
-        ]
+        by_total[None if log_dir.usable_bytes is None else log_dir.total_bytes].append(log_dir)
+    volumes = [_volume((log_dir,)) for log_dir in by_total.pop(None, [])]
+    for alike in by_total.values():
+        for near in _runs(alike, _BUSY_SPREAD):
+            if len(near) > 1 and _share(near):
+                volumes.append(_volume(near))
+            else:
+                volumes += [
+                    _volume(members)
+                    for equal in _runs(near, 0)
+                    for members in ([equal] if _share(equal) else [(log_dir,) for log_dir in equal])
+                ]
     return sorted(volumes, key=lambda volume: volume.log_dirs[0].path)
+
+
+def _runs(log_dirs: Sequence[LogDirDescription], spread: int) -> Iterator[tuple[LogDirDescription, ...]]:
+    """Log dirs whose usable bytes lie within ``spread`` of the least among them."""
+    run: list[LogDirDescription] = []
+    for log_dir in sorted(log_dirs, key=_usable):
+        if run and _usable(log_dir) - _usable(run[0]) > spread:
+            yield tuple(run)
+            run = []
+        run.append(log_dir)
+    if run:
+        yield tuple(run)
+
+
+def _share(log_dirs: Sequence[LogDirDescription]) -> bool:
+    least, most = min(map(_usable, log_dirs)), max(map(_usable, log_dirs))
+    stored = sum(log_dir.replica_bytes for log_dir in log_dirs)
+    enough = 1 if least == most else _BUSY_STORED
+    return enough <= stored <= (log_dirs[0].total_bytes or 0) - least
+
+
+def _usable(log_dir: LogDirDescription) -> int:
+    return log_dir.usable_bytes or 0
+
+
+def _volume(log_dirs: Sequence[LogDirDescription]) -> Volume:
+    known = log_dirs[0].usable_bytes is not None
+    return Volume(
+        log_dirs=tuple(sorted(log_dirs, key=lambda log_dir: log_dir.path)),
+        total_bytes=log_dirs[0].total_bytes if known else None,
+        usable_bytes=Bytes(min(map(_usable, log_dirs))) if known else None,
+    )

@@ -19,6 +19,7 @@ from brimline.observe.client_config import ClientConfig
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.log_dirs import describe_log_dirs
 from brimline.observe.remote_info import describe_with_remote_info
+from brimline.observe.topics import Topic, describe_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +39,12 @@ class DescribeLogDirsOptions:
 class DescribeLogDirsResult(Mapping[BrokerId, BrokerLogDirs]):
     """Every asked broker's answer or failure, by broker id.
 
-    ``skipped_records`` counts remote log metadata that could not be decoded.
+    ``skipped_records`` counts remote log metadata that could not be decoded, ``notes`` say what could not be read.
     """
 
     brokers: Mapping[BrokerId, BrokerLogDirs]
     skipped_records: int = 0
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, broker: BrokerId) -> BrokerLogDirs:
         return self.brokers[broker]
@@ -81,6 +83,12 @@ class Admin:
         """The live brokers, each with its address."""
         return {broker: node.address for broker, node in self._connection.brokers.items()}
 
+    def topics(
+        self, names: Iterable[str] | None = None, timeout: timedelta = timedelta(seconds=30)
+    ) -> Mapping[str, Topic]:
+        """The named topics, or all, with their ids and leaders."""
+        return describe_topics(self._connection, names, Deadline(timeout))
+
     def describe_log_dirs(
         self,
         brokers: Iterable[BrokerId] | None = None,
@@ -90,12 +98,10 @@ class Admin:
         """Asks the brokers, or all live ones, at once. ``progress`` hears of metadata records (read, in all)."""
         asked = list(self._connection.brokers if brokers is None else brokers)
 
-        def describe() -> Mapping[BrokerId, BrokerLogDirs]:
-            return describe_log_dirs(self._connection, asked, Deadline(options.timeout), self._now)
+        def describe(deadline: Deadline) -> Mapping[BrokerId, BrokerLogDirs]:
+            return describe_log_dirs(self._connection, asked, deadline, self._now)
 
         if not options.include_remote_info:
-            return DescribeLogDirsResult(brokers=describe())
-        answers, skipped = describe_with_remote_info(
-            self._connection, options.topics, options.timeout, describe, progress
-        )
-        return DescribeLogDirsResult(brokers=answers, skipped_records=skipped)
+            return DescribeLogDirsResult(brokers=describe(Deadline(options.timeout)))
+        found = describe_with_remote_info(self._connection, options.topics, options.timeout, describe, progress)
+        return DescribeLogDirsResult(brokers=found.brokers, skipped_records=found.skipped_records, notes=found.notes)

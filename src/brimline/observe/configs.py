@@ -15,13 +15,23 @@ Config = Mapping[str, str | None]
 
 
 def describe_topic_configs(
-    connection: Connection, topics: Iterable[str], keys: Sequence[str], deadline: Deadline
+    connection: Connection,
+    topics: Iterable[str],
+    keys: Sequence[str],
+    deadline: Deadline,
+    broker: BrokerId | None = None,
 ) -> Mapping[str, Config | Failure]:
-    """Each topic's values of ``keys``, or why they are not known."""
+    """Each topic's values of ``keys``, or why they are not known.
+
+    What a topic does not set itself is computed with the defaults of the broker that answers: ``broker``, or any.
+    """
     names = list(topics)
     if not names:
         return {}
-    answer = connection.ask_any(lambda: _request(_TOPIC, names, keys), deadline)
+    if broker is None:
+        answer = connection.ask_any(lambda: _request(_TOPIC, names, keys), deadline)
+    else:
+        answer = connection.ask(broker, _request(_TOPIC, names, keys), deadline)
     return _by_resource(answer)
 
 

@@ -42,7 +42,9 @@ def failure_of(error: BaseException, who: str, security_protocol: SecurityProtoc
         case client_errors.KafkaProtocolError() | WireError():
             hint = "" if security_protocol.uses_tls else "; if it is a TLS listener, set security.protocol=SSL"
             return _failure(FailureKind.NOT_KAFKA, who, f"answered with something that is not Kafka's protocol{hint}")
-        case client_errors.KafkaConnectionError() | OSError() | client_errors.NodeNotReadyError():
+        case client_errors.NodeNotReadyError():
+            return _failure(FailureKind.UNREACHABLE, who, "is not connected: an earlier attempt failed a moment ago")
+        case client_errors.KafkaConnectionError() | OSError():
             return _connection_failure(text, who, security_protocol)
         case client_errors.UnknownBrokerIdError():
             return _failure(FailureKind.UNREACHABLE, who, "is not a live broker of this cluster")

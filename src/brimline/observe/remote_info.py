@@ -3,10 +3,12 @@
 The order of looking is part of the rule. First the uploads, so that every one of them was complete before the local
 sizes were taken; then the local log starts, the log dirs, and the local log starts once more: if a start moved in
 between, local segments were deleted while looking, and the only-local size of that partition is not known.
+
+Whatever fails here costs remote figures and their reasons say why; the log dirs are described all the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -19,7 +21,7 @@ from brimline.model import (
     Failure,
     FailureKind,
     LogDirDescription,
-    Offset,
+    ObservationFailed,
     Reason,
     ReplicaInfo,
     TopicPartition,
@@ -27,9 +29,9 @@ from brimline.model import (
 from brimline.model.kafka_errors import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.configs import describe_broker_config, describe_topic_configs
 from brimline.observe.connection import Connection, Deadline
-from brimline.observe.offsets import OffsetSpec, list_offsets
-from brimline.observe.remote_log import Progress, RemoteLogs, read_remote_logs
-from brimline.observe.remote_sizes import only_local_size, remote_size
+from brimline.observe.log_starts import LogStarts, Offsets, look_at_local_starts, look_at_log_starts
+from brimline.observe.remote_log import PartitionKey, Progress, RemoteLogs, read_remote_logs
+from brimline.observe.remote_sizes import remote_size
 from brimline.observe.topics import Topic, describe_topics
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment
@@ -39,99 +41,107 @@ _METADATA_MANAGER = "remote.log.metadata.manager.class.name"
 _TOPIC_BASED_MANAGER = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
 
 LogDirsByBroker = Mapping[BrokerId, BrokerLogDirs]
-Offsets = Mapping[TopicPartition, Offset | Failure | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteInfo:
+    """The log dirs with their remote columns filled; ``notes`` are sentences about what could not be read."""
+
+    brokers: LogDirsByBroker
+    skipped_records: int
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
 class RemoteFacts:
     """What is known of every topic that was asked about, before the log dirs are looked at."""
 
-    # A reason that holds for all of a topic's replicas, or KNOWN when its uploads were read.
-    topics: Mapping[str, Reason]
-    ids: Mapping[str, UUID]
-    leaders: Mapping[TopicPartition, BrokerId]
-    logs: RemoteLogs
+    # A reason that holds for all of a topic's replicas, or KNOWN when its uploads were looked for.
+    topics: dict[str, Reason]
+    tiered: Mapping[str, Topic] = field(default_factory=dict)
+    logs: RemoteLogs = field(default_factory=lambda: RemoteLogs(segments={}, failures={}, skipped_records=0))
 
+    @property
+    def leaders(self) -> Mapping[TopicPartition, BrokerId]:
+        return {
+            TopicPartition(name, partition): leader
+            for name, topic in self.tiered.items()
+            for partition, leader in topic.leaders.items()
+            if leader is not None
+        }
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogStarts:
-    """Where the leaders' logs begin, with two looks at the local start: before and after the log dirs were read."""
+    @property
+    def uploads(self) -> Mapping[TopicPartition, Iterable[RemoteSegment]]:
+        names = {topic.topic_id: name for name, topic in self.tiered.items()}
+        return {TopicPartition(names[key[0]], key[1]): found.values() for key, found in self.logs.segments.items()}
 
-    earliest: Offsets
-    local_before: Offsets
-    local_after: Offsets
-
-    def of(self, partition: TopicPartition) -> tuple[Offset, Offset] | Reason:
-        """Log start and local log start, or why they cannot be used."""
-        earliest = self.earliest.get(partition)
-        before, after = self.local_before.get(partition), self.local_after.get(partition)
-        for look in (earliest, before, after):
-            if isinstance(look, Failure):
-                return Reason.BROKER_TOO_OLD if look.kind is FailureKind.UNSUPPORTED else Reason.NO_ANSWER
-        if earliest is None or before is None or isinstance(earliest, Failure) or isinstance(before, Failure):
-            return Reason.NO_LEADER
-        return (earliest, before) if before == after else Reason.CHANGING
+    def key(self, partition: TopicPartition) -> PartitionKey:
+        return _id(self.tiered[partition.topic]), partition.partition
 
 
 def describe_with_remote_info(
     connection: Connection,
     topics: frozenset[str] | None,
     timeout: timedelta,
-    describe: Callable[[], LogDirsByBroker],
+    describe: Callable[[Deadline], LogDirsByBroker],
     progress: Progress | None,
-) -> tuple[LogDirsByBroker, int]:
-    """``describe``'s answer with the remote columns filled, and how many metadata records made no sense."""
-    facts = _look_at_uploads(connection, topics, timeout, progress)
-    earliest = list_offsets(connection, facts.leaders, OffsetSpec.EARLIEST, Deadline(timeout))
-    local_before = list_offsets(connection, facts.leaders, OffsetSpec.EARLIEST_LOCAL, Deadline(timeout))
-    brokers = describe()
-    local_after = list_offsets(connection, facts.leaders, OffsetSpec.EARLIEST_LOCAL, Deadline(timeout))
-    starts = LogStarts(earliest=earliest, local_before=local_before, local_after=local_after)
-    filled = {
-        broker: replace(
-            answer,
-            log_dirs={path: _fill(log_dir, broker, facts, starts) for path, log_dir in answer.log_dirs.items()},
-        )
-        for broker, answer in brokers.items()
-    }
-    return filled, facts.logs.skipped_records
-
-
-def _look_at_uploads(
-    connection: Connection, names: frozenset[str] | None, timeout: timedelta, progress: Progress | None
-) -> RemoteFacts:
-    described = describe_topics(connection, names, Deadline(timeout))
-    reasons = _tiered_or_why_not(connection, described, timeout)
-    tiered = {name: described[name] for name, reason in reasons.items() if reason is Reason.KNOWN}
-    logs = _read_uploads(connection, tiered, timeout, progress) if tiered else _no_logs()
-    if isinstance(logs, Reason):
-        reasons.update(dict.fromkeys(tiered, logs))
-        tiered, logs = {}, _no_logs()
-    return RemoteFacts(
-        topics=reasons,
-        ids={name: topic.topic_id for name, topic in tiered.items() if topic.topic_id is not None},
-        leaders={
-            TopicPartition(name, partition): leader
-            for name, topic in tiered.items()
-            for partition, leader in topic.leaders.items()
-            if leader is not None
-        },
-        logs=logs,
+) -> RemoteInfo:
+    deadline = Deadline(timeout)
+    notes: list[str] = []
+    try:
+        facts = _look_at_uploads(connection, topics, timeout, deadline, progress, notes)
+    except ObservationFailed as error:
+        notes.append(f"remote information is not known: {error}")
+        return _without_remote_info(describe(deadline.renewed()), topics, notes)
+    starts = look_at_log_starts(connection, facts.leaders, facts.uploads, deadline)
+    brokers = describe(deadline.renewed())
+    local_after = look_at_local_starts(connection, facts.leaders, deadline)
+    _find_reasons_for_the_rest(connection, brokers, topics, facts, deadline.renewed())
+    return RemoteInfo(
+        brokers=_filled(brokers, facts, starts, local_after),
+        skipped_records=facts.logs.skipped_records,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _no_logs() -> RemoteLogs:
-    return RemoteLogs(segments={}, skipped_records=0)
+def _without_remote_info(brokers: LogDirsByBroker, asked: frozenset[str] | None, notes: list[str]) -> RemoteInfo:
+    names = {n for answer in brokers.values() for d in answer.log_dirs.values() for n in d.replicas.topic_names}
+    facts = RemoteFacts(topics=dict.fromkeys(names if asked is None else names & asked, Reason.NO_ANSWER))
+    starts = LogStarts(earliest={}, local={}, epoch_ends={})
+    return RemoteInfo(brokers=_filled(brokers, facts, starts, {}), skipped_records=0, notes=tuple(notes))
 
 
-def _tiered_or_why_not(connection: Connection, topics: Mapping[str, Topic], timeout: timedelta) -> dict[str, Reason]:
+def _look_at_uploads(
+    connection: Connection,
+    names: frozenset[str] | None,
+    timeout: timedelta,
+    deadline: Deadline,
+    progress: Progress | None,
+    notes: list[str],
+) -> RemoteFacts:
+    described = describe_topics(connection, names, deadline)
+    reasons = _tiered_or_why_not(connection, described, deadline.renewed())
+    tiered = {name: described[name] for name, reason in reasons.items() if reason is Reason.KNOWN}
+    if not tiered:
+        return RemoteFacts(topics=reasons)
+    metadata_topic = _metadata_topic(connection, deadline.renewed())
+    if isinstance(metadata_topic, Reason):
+        return RemoteFacts(topics=reasons | dict.fromkeys(tiered, metadata_topic))
+    keys = [(_id(topic), partition) for topic in tiered.values() for partition in topic.leaders]
+    logs = read_remote_logs(connection, keys, metadata_topic.leaders, timeout, deadline.renewed(), progress)
+    notes += [f"remote log metadata could not be read: {failure}" for failure in logs.failures.values()]
+    return RemoteFacts(topics=reasons, tiered=tiered, logs=logs)
+
+
+def _id(topic: Topic) -> UUID:
+    assert topic.topic_id is not None, "a topic without an id is not among the tiered ones"
+    return topic.topic_id
+
+
+def _tiered_or_why_not(connection: Connection, topics: Mapping[str, Topic], deadline: Deadline) -> dict[str, Reason]:
+    reasons = {name: _reason_of(topic) for name, topic in topics.items() if topic.error is not None}
     usable = {name: topic for name, topic in topics.items() if topic.error is None}
-    reasons = {
-        name: Reason.NO_PERMISSION if topic.error.code == TOPIC_AUTHORIZATION_FAILED else Reason.NO_ANSWER
-        for name, topic in topics.items()
-        if topic.error is not None
-    }
-    configs = describe_topic_configs(connection, usable, [_TIERED], Deadline(timeout))
+    configs = describe_topic_configs(connection, usable, [_TIERED], deadline)
     for name, topic in usable.items():
         config = configs.get(name)
         if config is None or isinstance(config, Failure):
@@ -145,34 +155,71 @@ def _tiered_or_why_not(connection: Connection, topics: Mapping[str, Topic], time
     return reasons
 
 
-def _read_uploads(
-    connection: Connection, tiered: Mapping[str, Topic], timeout: timedelta, progress: Progress | None
-) -> RemoteLogs | Reason:
-    any_broker = next(iter(connection.brokers))
-    manager = describe_broker_config(connection, any_broker, [_METADATA_MANAGER], Deadline(timeout))
+def _reason_of(topic: Topic) -> Reason:
+    refused = topic.error is not None and topic.error.code == TOPIC_AUTHORIZATION_FAILED
+    return Reason.NO_PERMISSION if refused else Reason.CHANGING
+
+
+def _metadata_topic(connection: Connection, deadline: Deadline) -> Topic | Reason:
+    any_broker = next(broker for broker in connection.brokers if broker not in deadline.silent)
+    manager = describe_broker_config(connection, any_broker, [_METADATA_MANAGER], deadline)
     # Without the permission to see the broker's configuration, the topic itself must tell.
     if (
         not isinstance(manager, Failure)
         and manager.get(_METADATA_MANAGER, _TOPIC_BASED_MANAGER) != _TOPIC_BASED_MANAGER
     ):
         return Reason.OTHER_METADATA_MANAGER
-    metadata_topic = describe_topics(connection, [METADATA_TOPIC], Deadline(timeout))[METADATA_TOPIC]
-    if metadata_topic.error is not None:
-        refused = metadata_topic.error.code == TOPIC_AUTHORIZATION_FAILED
-        return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
-    keys = [
-        (topic.topic_id, partition)
-        for topic in tiered.values()
-        for partition in topic.leaders
-        if topic.topic_id is not None
-    ]
-    logs = read_remote_logs(connection.config, keys, len(metadata_topic.leaders), timeout, progress)
-    if not isinstance(logs, Failure):
-        return logs
-    return Reason.NO_PERMISSION if logs.kind is FailureKind.NOT_AUTHORIZED else Reason.NO_ANSWER
+    topic = describe_topics(connection, [METADATA_TOPIC], deadline.renewed())[METADATA_TOPIC]
+    if topic.error is None:
+        return topic
+    refused = topic.error.code == TOPIC_AUTHORIZATION_FAILED
+    return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
 
 
-def _fill(log_dir: LogDirDescription, broker: BrokerId, facts: RemoteFacts, starts: LogStarts) -> LogDirDescription:
+def _find_reasons_for_the_rest(
+    connection: Connection,
+    brokers: LogDirsByBroker,
+    asked: frozenset[str] | None,
+    facts: RemoteFacts,
+    deadline: Deadline,
+) -> None:
+    """A broker lists replicas of topics that Metadata hid (no permission) or did not have yet (just created)."""
+    seen = {
+        name
+        for answer in brokers.values()
+        for log_dir in answer.log_dirs.values()
+        for name in log_dir.replicas.topic_names
+    }
+    unexplained = [name for name in seen - set(facts.topics) if asked is None or name in asked]
+    if not unexplained:
+        return
+    try:
+        described = describe_topics(connection, unexplained, deadline)
+    except ObservationFailed:
+        facts.topics |= dict.fromkeys(unexplained, Reason.NO_ANSWER)
+        return
+    for name in unexplained:
+        refused = name in described and _reason_of(described[name]) is Reason.NO_PERMISSION
+        facts.topics[name] = Reason.NO_PERMISSION if refused else Reason.CHANGING
+
+
+def _filled(
+    brokers: LogDirsByBroker, facts: RemoteFacts, starts: LogStarts, local_after: Offsets
+) -> Mapping[BrokerId, BrokerLogDirs]:
+    return {
+        broker: replace(
+            answer,
+            log_dirs={
+                path: _fill(log_dir, broker, facts, starts, local_after) for path, log_dir in answer.log_dirs.items()
+            },
+        )
+        for broker, answer in brokers.items()
+    }
+
+
+def _fill(
+    log_dir: LogDirDescription, broker: BrokerId, facts: RemoteFacts, starts: LogStarts, local_after: Offsets
+) -> LogDirDescription:
     replicas = log_dir.replicas
     by_topic = np.array([facts.topics.get(name, Reason.NOT_ASKED) for name in replicas.topic_names], dtype=np.uint8)
     remote_reason = by_topic[replicas.topic]
@@ -180,13 +227,12 @@ def _fill(log_dir: LogDirDescription, broker: BrokerId, facts: RemoteFacts, star
     remote, only_local = replicas.remote_size.copy(), replicas.only_local_size.copy()
     for row in np.flatnonzero(remote_reason == Reason.KNOWN).tolist():
         partition = replicas.topic_partition(row)
-        segments = facts.logs.segments.get((facts.ids[partition.topic], partition.partition))
-        if segments is None:
-            # A partition younger than the look at the uploads.
-            remote_reason[row] = only_local_reason[row] = Reason.CHANGING
+        segments = _uploads(partition, facts)
+        if isinstance(segments, Reason):
+            remote_reason[row] = only_local_reason[row] = segments
             continue
-        remote[row] = remote_size(segments.values())
-        figure = _only_local(replicas.replica_info(row), partition, broker, facts, starts, segments.values())
+        remote[row] = remote_size(segments)
+        figure = _only_local(replicas.replica_info(row), partition, broker, facts, starts, local_after, segments)
         if isinstance(figure, Reason):
             only_local_reason[row] = figure
         else:
@@ -203,20 +249,34 @@ def _fill(log_dir: LogDirDescription, broker: BrokerId, facts: RemoteFacts, star
     )
 
 
+def _uploads(partition: TopicPartition, facts: RemoteFacts) -> Iterable[RemoteSegment] | Reason:
+    key = facts.key(partition)
+    failure = facts.logs.failures.get(key)
+    if failure is not None:
+        by_kind = {
+            FailureKind.NOT_AUTHORIZED: Reason.NO_PERMISSION,
+            FailureKind.UNREADABLE: Reason.CODEC_MISSING,
+        }
+        return by_kind.get(failure.kind, Reason.NO_ANSWER)
+    segments = facts.logs.segments.get(key)
+    # None: a partition younger than the look at the uploads.
+    return Reason.CHANGING if segments is None else segments.values()
+
+
 def _only_local(
     replica: ReplicaInfo,
     partition: TopicPartition,
     broker: BrokerId,
     facts: RemoteFacts,
     starts: LogStarts,
+    local_after: Offsets,
     segments: Iterable[RemoteSegment],
 ) -> Bytes | Reason:
-    leader = facts.leaders.get(partition)
+    leader = facts.tiered[partition.topic].leaders.get(partition.partition)
     if replica.is_future:
         return Reason.FUTURE_REPLICA
     if leader is None:
         return Reason.NO_LEADER
     if leader != broker:
         return Reason.FOLLOWER
-    start = starts.of(partition)
-    return start if isinstance(start, Reason) else only_local_size(replica.size, *start, segments)
+    return starts.only_local(partition, replica.size, segments, local_after)

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Protocol
 
+from kafka.errors import KafkaProtocolError
+
+from brimline.wire.errors import WireError
 from brimline.wire.primitives import Reader
 
 _FIXED_HEADER = Struct(">hhih")
@@ -49,6 +52,10 @@ class WireRequest:
         message = self.header.encode() + self.encode_body(self.API_VERSION)
         return _FRAME_LENGTH.pack(len(message)) + message
 
+    def decode(self, body: bytes) -> object:
+        assert self.API_VERSION is not None
+        return self.decode_body(body, self.API_VERSION)
+
     @property
     def is_flexible(self) -> bool:
         assert self.API_VERSION is not None
@@ -82,11 +89,15 @@ class _RawResponse:
     def parse_header(self, received: ReadableBytes) -> "_RawResponse":
         message = received.read()
         reader = Reader(message, flexible=self.request.is_flexible)
-        self.correlation_id = reader.int32()
-        reader.skip_tags()
+        try:
+            self.correlation_id = reader.int32()
+            reader.skip_tags()
+        except WireError as error:
+            # The only kind of error that kafka-python's reader survives.
+            raise KafkaProtocolError(str(error)) from error
         self._body = message[reader.position :]
         return self
 
-    def decode(self, _received: ReadableBytes) -> object:
-        assert self.request.API_VERSION is not None
-        return self.request.decode_body(self._body, self.request.API_VERSION)
+    def decode(self, _received: ReadableBytes) -> bytes:
+        """As it came: whoever asked decodes it, where an error reaches them."""
+        return self._body

@@ -39,8 +39,9 @@ class Namespace:
                 return
             self._refusals.append(_end(process) or greeting.get("error", "no answer"))
         raise NamespaceRefused(
-            f"no private mounts for a sandbox here ({'; '.join(self._refusals)}): run as root, or allow "
-            f"unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)"
+            f"no private mounts for a sandbox here ({'; '.join(self._refusals)}): run as root (in a container: with "
+            "CAP_SYS_ADMIN), or allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+            "on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0)"
         )
 
     def outside(self, path: Path) -> Path:

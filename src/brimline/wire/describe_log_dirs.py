@@ -140,6 +140,8 @@ def _decode_replicas_quickly(reader: Reader, body: bytes, text: str) -> ReplicaC
                 count += (body[at] - 1) << shift
                 at += 1
                 shift += 7
+            if count < 1:
+                raise _NotPlain("a number written with more bytes than it needs")
             counts.append(count - 1)
             run_end = at + (count - 1) * row_size
             runs.append(body[at:run_end])

@@ -30,7 +30,11 @@ class SegmentState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteSegment:
-    """A segment as announced when its upload began. ``end_offset`` is inclusive."""
+    """A segment as announced when its upload began. ``end_offset`` is inclusive.
+
+    ``last_leader_epoch`` is the epoch of its last batch: after an unclean election the present leader may hold other
+    records at the same offsets, and only the epoch tells.
+    """
 
     topic_id: UUID
     partition: int
@@ -39,6 +43,7 @@ class RemoteSegment:
     end_offset: Offset
     size: Bytes
     state: SegmentState
+    last_leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +81,16 @@ def _segment(reader: Reader) -> RemoteSegment:
     reader.int32()  # the broker that wrote it
     reader.int64()  # newest timestamp in the segment
     reader.int64()  # time of the event
+    epochs = []
     for _ in range(reader.count(smallest_element=_SMALLEST_EPOCH) or 0):
-        reader.take(12)
+        epochs.append(reader.int32())
+        reader.int64()  # where the epoch begins
         reader.skip_tags()
     size = reader.int32()
     reader.nullable_bytes()
     state = _state(reader)
+    if not epochs:
+        raise Malformed("a remote segment without a leader epoch")
     if size < 0 or start_offset < 0 or end_offset < start_offset:
         raise Malformed(f"a remote segment of {size} bytes from offset {start_offset} to {end_offset}")
     return RemoteSegment(
@@ -92,6 +101,7 @@ def _segment(reader: Reader) -> RemoteSegment:
         end_offset=end_offset,
         size=Bytes(size),
         state=state,
+        last_leader_epoch=max(epochs),
     )
 
 
