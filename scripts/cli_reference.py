@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "cli.md"
-COMMANDS: tuple[tuple[str, ...], ...] = ((), ("log-dirs",), ("sandbox",), ("sandbox", "up"))
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("log-dirs",),
+    ("guard",),
+    ("doctor",),
+    ("status",),
+    ("sandbox",),
+    ("sandbox", "up"),
+)
 # argparse folds its lines to the terminal.
 WIDTH = 110
 

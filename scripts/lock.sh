@@ -9,7 +9,8 @@ compile() { # output, argument…
     --output-file "requirements/$output" "$@"
 }
 compile core.txt pyproject.toml
+compile codecs.txt --extra codecs pyproject.toml
 compile sandbox.txt --extra sandbox pyproject.toml
-compile dev.txt --extra sandbox --group dev pyproject.toml
+compile dev.txt --all-extras --group dev pyproject.toml
 compile uv.txt requirements/uv.in
 compile build.txt requirements/build.in

@@ -10,7 +10,8 @@ die() { say "brimline set-up: $*"; exit 1; }
 as_root_install() { # package…: by the system's package manager, when that is possible
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
   say "Installing $* with apt-get…"
-  apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+  apt-get update -qq >/dev/null 2>&1
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1
 }
 
 find_python() {
@@ -23,7 +24,22 @@ find_python() {
   die "Python 3.11 or newer is needed and was not found on the PATH."
 }
 
-# 1. uv, in a venv of its own: a system Python may refuse global installs.
+# 1. What cannot be had from a package registry comes first: better to fail before the downloads than after.
+java_version() {
+  local java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+  "$java" -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.specification\.version = \([0-9]*\).*/\1/p'
+}
+java_is_enough() { local version; version=$(java_version) && [ "${version:-0}" -ge 17 ]; }
+if ! java_is_enough; then
+  [ -z "${JAVA_HOME:-}" ] || die "JAVA_HOME=$JAVA_HOME holds no Java 17 or newer: point it at a JDK, or unset it."
+  # Debian's default is 17 or newer since bookworm.
+  as_root_install default-jdk-headless || as_root_install openjdk-17-jdk-headless || true
+  java_is_enough || die "Kafka needs a Java 17+ JDK: install one (Debian: default-jdk-headless) or set JAVA_HOME, then run this again."
+fi
+# Namespaces for the sandbox's volumes.
+command -v unshare >/dev/null || as_root_install util-linux || die "the sandbox needs 'unshare' (package util-linux)."
+
+# 2. uv, in a venv of its own: a system Python may refuse global installs.
 if ! .tools/bin/uv --version >/dev/null 2>&1; then
   python=$(find_python)
   rm -rf .tools
@@ -37,30 +53,16 @@ if ! .tools/bin/uv --version >/dev/null 2>&1; then
   .tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/uv.txt
 fi
 
-# 2. The locked environment. The stamp is the locks' own checksum, so an unchanged lock costs nothing.
-stamp=$(cat pyproject.toml requirements/dev.txt requirements/build.txt | sha256sum | cut -d' ' -f1)
-if [ "$(cat .venv/brimline-stamp 2>/dev/null || true)" != "$stamp" ]; then
+# 3. The locked environment. The stamp is the locks' own checksum, so an unchanged lock costs nothing.
+stamp=$(cat pyproject.toml hatch_build.py requirements/dev.txt requirements/build.txt | sha256sum | cut -d' ' -f1)
+if ! .venv/bin/python -c '' 2>/dev/null || [ "$(cat .venv/brimline-stamp 2>/dev/null || true)" != "$stamp" ]; then
   say "Installing the locked environment (the first time it downloads about 450 MB, most of it Spark)…"
-  [ -x .venv/bin/python ] || .tools/bin/uv venv --quiet --python "$(find_python)" .venv
+  .venv/bin/python -c '' 2>/dev/null || .tools/bin/uv venv --quiet --clear --python "$(find_python)" .venv
   export VIRTUAL_ENV=$PWD/.venv UV_HTTP_TIMEOUT=300
   .tools/bin/uv pip sync --quiet --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
   .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
   printf '%s\n' "$stamp" > .venv/brimline-stamp
 fi
 
-# 3. Java 17 or newer for the sandbox's real Kafka.
-java_is_enough() {
-  local java=${JAVA_HOME:+$JAVA_HOME/bin/}java version
-  version=$("$java" -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.specification\.version = \([0-9]*\).*/\1/p') || return 1
-  [ "${version:-0}" -ge 17 ]
-}
-if ! java_is_enough; then
-  as_root_install openjdk-17-jdk-headless || as_root_install default-jdk-headless || true
-  java_is_enough || die "Kafka needs a Java 17+ JDK: install one (Debian: default-jdk-headless) or point JAVA_HOME at one, then run this again."
-fi
-
-# 4. Namespaces and ext4 for the sandbox's volumes come with util-linux, mount and e2fsprogs: on every Debian.
-command -v unshare >/dev/null || as_root_install util-linux || die "the sandbox needs 'unshare' (package util-linux)."
-
-# 5. Kafka's jars, checked against the lock, into the per-user cache.
+# 4. Kafka's jars, checked against the lock, into the per-user cache.
 .venv/bin/python -m brimline.sandbox.jars fetch "$@"

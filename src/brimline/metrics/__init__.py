@@ -1,0 +1,1 @@
+"""One catalogue of every metric; Prometheus text and JMX are two renderings of it."""

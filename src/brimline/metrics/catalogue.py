@@ -1,0 +1,224 @@
+"""Every metric that Brimline publishes, in one table. Prometheus text and JMX both render it.
+
+Names of the KIPs' metrics
+--------------------------
+JMX: as KIP-1257 and KIP-1201 write them, with the tags in the order of Kafka's own gauges.
+
+Prometheus: what jmx_exporter's Kafka rules make of those beans, so that one dashboard serves brokers that publish
+the figures and brokers for which the guard does. The rules for gauges are ``kafka.(\\w+)<type=(.+), name=(.+)`` with
+up to two more tags, named ``kafka_$1_$2_$3``, with ``lowercaseOutputName: true`` and label names untouched. Three
+corners, each seen on the exporter itself:
+
+- ``kafka.log.remote`` has a dot, which ``(\\w+)`` does not match: those rules drop its beans. The same rule for a
+  domain with a dot gives ``kafka_log_remote_remotelogmanager_…``, which is the name here; deploy/jmx_exporter holds
+  that rule for brokers that publish the figures themselves.
+- A future log's third tag makes the greedy rules put the topic into the metric's *name*. Here it is a metric of
+  its own: a copy in the making must not show up on a dashboard of live partitions.
+- The rules keep the quotes that JMX needs around a log dir. Here ``logDirectory`` is the plain path.
+
+Brimline's own metrics begin with ``brimline_``. The labels ``log_dir`` and ``device`` stand on all figures of a
+volume: log dirs that share a volume show the same figures, so sum over ``max by (device)``.
+"""
+
+from collections.abc import Mapping
+
+from brimline.metrics.metric import Kind, Metric
+from brimline.metrics.object_names import Bean
+
+_PARTITION = ("topic", "partition")
+_VOLUME = ("log_dir", "device")
+_REMOTE = "kafka_log_remote_remotelogmanager"
+
+
+def _gauge(
+    name: str,
+    sentence: str,
+    labels: tuple[str, ...] = (),
+    *,
+    unit: str = "",
+    prometheus: str | None = None,
+    bean: Bean | None = None,
+) -> Metric:
+    return Metric(
+        name=name,
+        kind=Kind.GAUGE,
+        help=sentence,
+        labels=labels,
+        unit=unit,
+        prometheus=prometheus or f"brimline_{name}",
+        bean=bean,
+    )
+
+
+def _counter(name: str, sentence: str, labels: tuple[str, ...] = ()) -> Metric:
+    return Metric(
+        name=name, kind=Kind.COUNTER, help=sentence, labels=labels, unit="", prometheus=f"brimline_{name}_total"
+    )
+
+
+LOG_RETENTION_SIZE = _gauge(
+    "log_retention_size_in_percent",
+    "Size of the partition's local log in percent of retention.bytes (KIP-1257); may exceed 100; "
+    "0 when unlimited, and for a tiered topic whose segments are copied.",
+    _PARTITION,
+    unit="percent",
+    prometheus="kafka_log_log_retentionsizeinpercent",
+    bean=Bean(domain="kafka.log", type="Log", name="RetentionSizeInPercent", keys=_PARTITION),
+)
+FUTURE_LOG_RETENTION_SIZE = _gauge(
+    "future_log_retention_size_percent",
+    "The same for a future log, the copy that AlterReplicaLogDirs is making in another log dir.",
+    _PARTITION,
+    unit="percent",
+    bean=Bean(
+        domain="kafka.log",
+        type="Log",
+        name="RetentionSizeInPercent",
+        keys=_PARTITION,
+        fixed=(("is-future", "true"),),
+    ),
+)
+REMOTE_RETENTION_SIZE = _gauge(
+    "remote_retention_size_in_percent",
+    "Local and remote size of a tiered partition, together, in percent of retention.bytes (KIP-1257); "
+    "only on the leader; 0 when unlimited.",
+    _PARTITION,
+    unit="percent",
+    prometheus=f"{_REMOTE}_retentionsizeinpercent",
+    bean=Bean(domain="kafka.log.remote", type="RemoteLogManager", name="RetentionSizeInPercent", keys=_PARTITION),
+)
+LOCAL_RETENTION_SIZE = _gauge(
+    "local_retention_size_in_percent",
+    "Local size of a tiered partition in percent of local.retention.bytes (KIP-1257); only on the leader; "
+    "0 when unlimited.",
+    _PARTITION,
+    unit="percent",
+    prometheus=f"{_REMOTE}_localretentionsizeinpercent",
+    bean=Bean(domain="kafka.log.remote", type="RemoteLogManager", name="LocalRetentionSizeInPercent", keys=_PARTITION),
+)
+DISK_FULL_LOG_DIRECTORY_COUNT = _gauge(
+    "disk_full_log_directory_count",
+    "Log dirs whose volume is over disk.max.used.percent or under disk.min.free.bytes (KIP-1201).",
+    prometheus="kafka_log_logmanager_diskfulllogdirectorycount",
+    bean=Bean(domain="kafka.log", type="LogManager", name="DiskFullLogDirectoryCount"),
+)
+LOG_DIRECTORY_DISK_FULL = _gauge(
+    "log_directory_disk_full",
+    "1 when the volume under this log dir is full as KIP-1201 defines it, else 0; unknown is not full.",
+    ("logDirectory",),
+    prometheus="kafka_log_logmanager_logdirectorydiskfull",
+    bean=Bean(domain="kafka.log", type="LogManager", name="LogDirectoryDiskFull", keys=("logDirectory",)),
+)
+
+VOLUME_TOTAL = _gauge("volume_total_bytes", "Size of the volume under a log dir.", _VOLUME, unit="bytes")
+VOLUME_USABLE = _gauge(
+    "volume_usable_bytes",
+    "Bytes that the broker can still write: free space without the blocks reserved for root.",
+    _VOLUME,
+    unit="bytes",
+)
+VOLUME_USED_PERCENT = _gauge(
+    "volume_used_percent",
+    "Share of the volume that is not usable; what disk.max.used.percent is compared with.",
+    _VOLUME,
+    unit="percent",
+)
+VOLUME_TO_LIMIT = _gauge(
+    "volume_to_limit_bytes",
+    "Bytes until the nearer of both limits; negative beyond it; +Inf when both limits are switched off.",
+    _VOLUME,
+    unit="bytes",
+)
+VOLUME_FILL_RATE = _gauge(
+    "volume_fill_rate_bytes_per_second",
+    "How fast usable space disappears; negative while it grows.",
+    _VOLUME,
+    unit="bytes_per_second",
+)
+VOLUME_SECONDS_TO_LIMIT = _gauge(
+    "volume_to_limit_seconds",
+    "Time until the nearer limit at the present fill rate; 0 beyond it; +Inf while the volume is not filling.",
+    _VOLUME,
+    unit="seconds",
+)
+VOLUME_STATE = _gauge(
+    "volume_state",
+    "1 for the state that the volume is in and 0 for its other states: ok, full or unknown, which is not full.",
+    (*_VOLUME, "state"),
+)
+VOLUME_CHECK_AGE = _gauge(
+    "volume_check_age_seconds",
+    "Time since the volume last answered; it grows while a file system hangs.",
+    _VOLUME,
+    unit="seconds",
+)
+VOLUME_CHECK_DURATION = _gauge(
+    "volume_check_duration_seconds", "How long the volume's last answer took.", _VOLUME, unit="seconds"
+)
+LIMIT_USED_PERCENT = _gauge("limit_used_percent", "disk.max.used.percent in effect; 100 is off.", unit="percent")
+LIMIT_FREE_BYTES = _gauge("limit_free_bytes", "disk.min.free.bytes in effect; 0 is off.", unit="bytes")
+
+LOG_DIR_BYTES = _gauge(
+    "log_dir_bytes",
+    "Disk space that the files of one kind take in a log dir, in allocated blocks, by the last scan.",
+    ("log_dir", "kind"),
+    unit="bytes",
+)
+PARTITIONS = _gauge("partitions", "Partition logs found in a log dir by the last scan.", ("log_dir",))
+SCAN_DURATION = _gauge(
+    "scan_duration_seconds", "How long the last scan of a log dir took.", ("log_dir",), unit="seconds"
+)
+SCAN_AGE = _gauge("scan_age_seconds", "Time since the last whole scan of a log dir.", ("log_dir",), unit="seconds")
+RETENTION_AGE = _gauge(
+    "retention_percent_age_seconds",
+    "Time since the retention percentages were computed: of the plain logs (log) or of the tiered ones (remote).",
+    ("tier",),
+    unit="seconds",
+)
+
+BROKER_CONNECTED = _gauge("broker_connected", "1 while the guard's admin connection to its broker works, else 0.")
+RELOADS = _counter("config_reloads", "SIGHUPs by what became of them: applied, unchanged or refused.", ("outcome",))
+ERRORS = _counter("errors", "Failed observations by kind, such as timed-out or not-authorized.", ("kind",))
+JMX_BRIDGE_UP = _gauge("jmx_bridge_up", "1 while the JVM that publishes the JMX beans serves them, else 0.")
+JMX_BRIDGE_RESTARTS = _counter("jmx_bridge_restarts", "How often that JVM ended by itself and was started again.")
+JMX_BEANS = _gauge("jmx_beans", "JMX beans that are registered now.")
+GUARD_INFO = _gauge(
+    "guard_info",
+    "Always 1; the labels tell the guard's version, its broker and brimline.enforcement.",
+    ("version", "broker_id", "enforcement"),
+)
+START_TIME = _gauge("start_time_seconds", "When the guard started, in Unix time.", unit="seconds")
+
+CATALOGUE: tuple[Metric, ...] = (
+    LOG_RETENTION_SIZE,
+    FUTURE_LOG_RETENTION_SIZE,
+    REMOTE_RETENTION_SIZE,
+    LOCAL_RETENTION_SIZE,
+    DISK_FULL_LOG_DIRECTORY_COUNT,
+    LOG_DIRECTORY_DISK_FULL,
+    VOLUME_TOTAL,
+    VOLUME_USABLE,
+    VOLUME_USED_PERCENT,
+    VOLUME_TO_LIMIT,
+    VOLUME_FILL_RATE,
+    VOLUME_SECONDS_TO_LIMIT,
+    VOLUME_STATE,
+    VOLUME_CHECK_AGE,
+    VOLUME_CHECK_DURATION,
+    LIMIT_USED_PERCENT,
+    LIMIT_FREE_BYTES,
+    LOG_DIR_BYTES,
+    PARTITIONS,
+    SCAN_DURATION,
+    SCAN_AGE,
+    RETENTION_AGE,
+    BROKER_CONNECTED,
+    RELOADS,
+    ERRORS,
+    JMX_BRIDGE_UP,
+    JMX_BRIDGE_RESTARTS,
+    JMX_BEANS,
+    GUARD_INFO,
+    START_TIME,
+)
+BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in CATALOGUE}

@@ -1,0 +1,95 @@
+"""How the JMX bridge is reached, and the JVM's command line that follows from it.
+
+The standard agent does the serving: it is configured by the ``com.sun.management.jmxremote.*`` properties that
+operators know from Kafka itself, and they are passed through as they are. Without any, the bridge listens on the
+loopback address, without password or TLS, as Kafka's own scripts have it for all addresses. An open port beyond this
+machine must be asked for by name.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brimline.metrics.bridge_jar import MAIN_CLASS
+from brimline.model import BadInput
+
+LOOPBACK = "127.0.0.1"
+_AGENT = "com.sun.management.jmxremote"
+PASSED_THROUGH = ("com.sun.management.", "java.rmi.", "javax.net.ssl.", "java.security.auth.login.")
+"""Properties of the standard agent, of RMI, and of the TLS and login modules that they use."""
+
+JVM_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Xms8m",
+    # 10,000 beans take 9 MB, 100,000 take 60 MB
+    "-Xmx256m",
+    "-XX:+ExitOnOutOfMemoryError",
+    # hsperfdata files in /tmp would outlive a killed JVM
+    "-XX:-UsePerfData",
+    # RMI would collect all garbage every hour otherwise
+    "-XX:+DisableExplicitGC",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JmxSettings:
+    port: int
+    host: str = LOOPBACK
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """System properties for the JVM; names begin with one of ``PASSED_THROUGH``."""
+    java: Path | None = None
+    """``None``: that of $JAVA_HOME, else of the PATH."""
+    jvm_options: tuple[str, ...] = ()
+    """Come after our own, so that they win."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.port <= 65535:
+            raise BadInput(f"the JMX port {self.port} is not between 1 and 65535")
+        for name in self.properties:
+            if not name.startswith(PASSED_THROUGH):
+                raise BadInput(f"{name} is no property of the JMX agent: it begins with {', '.join(PASSED_THROUGH)}")
+        if not _is_loopback(self.host) and not self._says_who_may_connect:
+            raise BadInput(
+                f"JMX on {self.host} would be open to the network: set {_AGENT}.authenticate (and {_AGENT}.ssl), "
+                f"to false if that is what you want"
+            )
+
+    @property
+    def _says_who_may_connect(self) -> bool:
+        return f"{_AGENT}.authenticate" in self.properties or "com.sun.management.config.file" in self.properties
+
+    def system_properties(self) -> dict[str, str]:
+        """Registry and objects share one port, which is all that a firewall has to know."""
+        ours = {
+            f"{_AGENT}.port": str(self.port),
+            f"{_AGENT}.rmi.port": str(self.port),
+            f"{_AGENT}.host": self.host,
+            "java.rmi.server.hostname": self.host,
+        }
+        if not self._says_who_may_connect:
+            ours |= {f"{_AGENT}.authenticate": "false", f"{_AGENT}.ssl": "false"}
+        return ours | dict(self.properties)
+
+    def argument_file(self, jar: Path) -> str:
+        """Everything after ``java``, for ``java @FILE``: passwords of key stores must not show in ``ps``."""
+        properties = [f"-D{name}={value}" for name, value in self.system_properties().items()]
+        arguments = [*JVM_OPTIONS, *self.jvm_options, *properties, "-cp", str(jar), MAIN_CLASS]
+        return "".join(f"{_quoted(argument)}\n" for argument in arguments)
+
+
+def _quoted(argument: str) -> str:
+    """A line of an argument file: in quotes a backslash escapes, and a line feed has its own escape."""
+    escaped = argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
