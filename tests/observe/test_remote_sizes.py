@@ -73,13 +73,19 @@ def only_local(size: int, log_start: int, local_log_start: int, *segments: Remot
             only_local(300, 0, 900, segment(900, 999, 100), segment(1000, 1099, 100, epoch=2)), 100, id="two epochs"
         ),
         pytest.param(
-            only_local(300, 0, 900, segment(900, 1099, 100)), Reason.OTHER_LINEAGE, id="the epoch ended inside an upload"
+            only_local(300, 0, 900, segment(900, 1099, 100)),
+            Reason.OTHER_LINEAGE,
+            id="the epoch ended inside",
         ),
         pytest.param(
-            only_local(300, 0, 900, segment(900, 999, 100, epoch=1)), Reason.OTHER_LINEAGE, id="an epoch never seen here"
+            only_local(300, 0, 900, segment(900, 999, 100, epoch=1)),
+            Reason.OTHER_LINEAGE,
+            id="epoch never seen",
         ),
         pytest.param(
-            only_local(300, 0, 2000, segment(900, 1999, 100, epoch=1)), 300, id="another lineage, but not in the local log"
+            only_local(300, 0, 2000, segment(900, 1999, 100, epoch=1)),
+            300,
+            id="another lineage, not local",
         ),
     ],
 )
