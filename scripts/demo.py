@@ -1,13 +1,17 @@
 """The main job, on a real Kafka: what `make demo` shows.
 
-Two brokers with two small disks each, a tiered topic, a forgotten one, then a disk that somebody else fills. Every
-command printed behind a `$` is run as printed.
+Two brokers with two small disks each, a tiered topic, a forgotten one, then a disk that somebody else fills while a
+guard watches it. Every command printed behind a `$` is run as printed.
 """
 
+import re
 import shlex
 import subprocess
 import sys
 import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from kafka import KafkaAdminClient, KafkaProducer
@@ -17,13 +21,20 @@ from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 
 BRIMLINE = Path(sys.executable).with_name("brimline")
-UPLOAD_PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 60
 
 
 def main() -> int:
     say("Starting a real Kafka 4.3.1: two brokers, each with two disks of 64 MiB…")
     volume = VolumeSpec(size=Bytes(64 << 20))
-    with Sandbox(SandboxSpec(brokers=2, volumes=(volume, volume), tiered=True)) as sandbox:
+    # Kafka ignores what it does not know: the guard's keys stand in the broker's own file.
+    limits = {
+        "disk.max.used.percent": "90",
+        "disk.min.free.bytes": "0",
+        "disk.usage.check.interval.ms": "500",
+        "brimline.metrics.port": "0",
+    }
+    with Sandbox(SandboxSpec(brokers=2, volumes=(volume, volume), tiered=True, properties=limits)) as sandbox:
         server = sandbox.bootstrap_servers
         load(sandbox)
 
@@ -37,9 +48,14 @@ def main() -> int:
         say("What exists only on these disks, and what is in the remote store already (KIP-1187):")
         run("log-dirs", "--bootstrap-server", server, "--topic-list", "orders", "--include-remote-info")
 
-        say("Somebody copies a large file onto broker 2's first disk. No topic grew; the disk is nearly full:")
-        sandbox.fill(sandbox.broker(2).log_dirs[0], leave_free=Bytes(3 << 20))
-        run("log-dirs", "--bootstrap-server", server, "--broker-list", "2", "--topic-list", "clicks")
+        say("A guard beside broker 2, started from the broker's own server.properties (disk.max.used.percent=90):")
+        with guard(sandbox.broker(2).node.server_properties, sandbox) as url:
+            run("status", "--url", url)
+
+            say("Somebody copies a large file onto broker 2's first disk. No topic grew; the guard notices:")
+            sandbox.fill(sandbox.broker(2).log_dirs[0], leave_free=Bytes(3 << 20))
+            wait_for(lambda: '"full"' in read(f"{url}/v1/state"))
+            run("status", "--url", url)
 
     say("The cluster is gone, and so is everything it made. Start your own with: .venv/bin/brimline sandbox up")
     return 0
@@ -70,23 +86,58 @@ def load(sandbox: Sandbox) -> None:
 
 def wait_for_uploads(sandbox: Sandbox) -> None:
     """Until every partition of 'orders' has its closed segments uploaded and the local copies trimmed."""
-    give_up_at = time.monotonic() + UPLOAD_PATIENCE_SECONDS
-    while time.monotonic() < give_up_at:
-        kept = [
+
+    def kept() -> list[int]:
+        return [
             len(list(folder.glob("*.log")))
             for broker in sandbox.brokers
             for log_dir in broker.log_dirs
             for folder in sandbox.outside(log_dir).glob("orders-*")
         ]
-        if kept and max(kept) <= 4:
-            return
-        time.sleep(0.5)
+
+    wait_for(lambda: max(kept(), default=99) <= 4)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > give_up_at:
+            raise RuntimeError(f"the cluster did not settle within {PATIENCE_SECONDS} s")
+        time.sleep(0.2)
+
+
+@contextmanager
+def guard(server_properties: Path, sandbox: Sandbox) -> Iterator[str]:
+    """A guard in the sandbox, where the broker's paths are valid; gives the address that it serves."""
+    command = ["guard", "--config", str(server_properties)]
+    print("$ brimline " + shlex.join(command), flush=True)
+    process = subprocess.Popen(sandbox.inside([str(BRIMLINE), *command]), stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            print(line, end="", flush=True)
+            if served := re.search(r"http://[^/]+", line):
+                break
+        else:
+            raise RuntimeError("the guard ended")
+        yield served[0]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
+        text: str = answer.read().decode()
+    return text
 
 
 def run(*arguments: str) -> None:
     print("$ brimline " + shlex.join(arguments), flush=True)
-    # Asked for by name, so that the demo shows the same in a terminal and in a log.
-    subprocess.run([BRIMLINE, *arguments, "--output", "table"], check=True)
+    # Asked for by name, so that the demo shows the same in a terminal and in a log. A full disk is no failure here.
+    finished = subprocess.run([BRIMLINE, *arguments, "--output", "table"], check=False)
+    if finished.returncode not in (0, 3):
+        raise RuntimeError(f"brimline {arguments[0]} ended with {finished.returncode}")
     print(flush=True)
 
 

@@ -1,12 +1,18 @@
-"""Writes docs/cli.md from the commands' own --help, so that the two cannot disagree."""
+"""Writes the reference pages from what the program itself says, so that the two cannot disagree."""
 
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-REFERENCE = Path(__file__).parent.parent / "docs" / "cli.md"
+from brimline.cli.parser import build_parser
+from brimline.guard.keys import markdown_table
+from brimline.metrics.catalogue import CATALOGUE
+from brimline.metrics.metric import Metric
+
+DOCS = Path(__file__).parent.parent / "docs"
+MADE_BY = "by `scripts/reference.py`; a test holds the two together."
 COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("log-dirs",),
@@ -20,19 +26,13 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 WIDTH = 110
 
 
-def reference() -> str:
-    return "".join(sections())
-
-
-def sections() -> Iterator[str]:
-    yield "# The command line\n\nMade from `--help` by `scripts/cli_reference.py`; a test holds the two together.\n"
+def command_line() -> Iterator[str]:
+    yield f"# The command line\n\nMade from `--help` {MADE_BY}\n"
     for command in COMMANDS:
         yield f"\n## brimline {' '.join(command)}".rstrip() + f"\n\n```text\n{help_text(command)}```\n"
 
 
 def help_text(command: Sequence[str]) -> str:
-    from brimline.cli.parser import build_parser
-
     os.environ["COLUMNS"] = str(WIDTH)
     parser: argparse.ArgumentParser = build_parser(command)
     for name in command:
@@ -41,6 +41,34 @@ def help_text(command: Sequence[str]) -> str:
     return parser.format_help()
 
 
+def configuration() -> Iterator[str]:
+    yield f"# Configuration of the guard\n\nMade from the table of keys {MADE_BY}\n\n"
+    yield "The keys stand in the broker's own `server.properties`; Kafka ignores what it does not know.\n\n"
+    yield markdown_table().strip() + "\n"
+
+
+def metrics() -> Iterator[str]:
+    yield f"# Metrics of the guard\n\nMade from the catalogue {MADE_BY}\n\n"
+    yield "| Prometheus | labels | JMX bean (attribute `Value`) | meaning |\n|---|---|---|---|\n"
+    for metric in CATALOGUE:
+        yield f"| `{metric.prometheus}` | {', '.join(metric.labels)} | {bean(metric)} | {metric.help} |\n"
+
+
+def bean(metric: Metric) -> str:
+    if metric.bean is None:
+        return ""
+    keys = "".join(f",{key}=…" for key in metric.bean.keys) + "".join(f",{k}={v}" for k, v in metric.bean.fixed)
+    return f"`{metric.bean.domain}:type={metric.bean.type},name={metric.bean.name}{keys}`"
+
+
+PAGES: Mapping[Path, Callable[[], Iterator[str]]] = {
+    DOCS / "cli.md": command_line,
+    DOCS / "configuration.md": configuration,
+    DOCS / "metrics.md": metrics,
+}
+
+
 if __name__ == "__main__":
-    REFERENCE.write_text(reference())
+    for page, text in PAGES.items():
+        page.write_text("".join(text()))
     sys.exit(0)

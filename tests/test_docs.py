@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brimline.model import Reason
-from scripts.cli_reference import REFERENCE, reference
+from scripts.reference import PAGES
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -16,8 +16,9 @@ LINKS = re.compile(r"\]\((?!#)([^)#]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays out its help differently from Python 3.13 on")
-def test_the_command_line_reference_is_what_help_says() -> None:
-    assert REFERENCE.read_text() == reference(), "run: .venv/bin/python scripts/cli_reference.py"
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_a_reference_page_is_what_the_program_says(page: Path) -> None:
+    assert page.read_text() == "".join(PAGES[page]()), "run: .venv/bin/python -m scripts.reference"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -1,17 +1,18 @@
 """``brimline`` from arguments to exit code, with a cluster that answers from memory."""
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
 from brimline import __version__
-from brimline.cli import describe, main
+from brimline.cli import describe, main, sandbox
 from brimline.cli.describe import Connect
 from brimline.cli.exit_codes import ExitCode
 from brimline.cli.parser import build_parser
@@ -19,15 +20,19 @@ from brimline.cli.progress import ProgressLine
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, ObservationFailed
 from brimline.observe.admin import DescribeLogDirsOptions, DescribeLogDirsResult
 from brimline.observe.client_config import ClientConfig
+from brimline.sandbox import BadSpec
 from tests.cli.clusters import TIMED_OUT, broker, by_id, small_cluster
 
 
 class ClusterInMemory:
     """Stands where ``Admin`` stands; remembers what it was asked."""
 
-    def __init__(self, answers: Mapping[BrokerId, BrokerLogDirs], skipped_records: int = 0) -> None:
+    def __init__(
+        self, answers: Mapping[BrokerId, BrokerLogDirs], skipped_records: int = 0, notes: tuple[str, ...] = ()
+    ) -> None:
         self._answers = answers
         self._skipped_records = skipped_records
+        self._notes = notes
         self.asked: list[tuple[list[BrokerId], DescribeLogDirsOptions]] = []
         self.config: ClientConfig | None = None
 
@@ -56,7 +61,9 @@ class ClusterInMemory:
         asked = list(brokers)
         self.asked.append((asked, options))
         return DescribeLogDirsResult(
-            brokers={number: self._answers[number] for number in asked}, skipped_records=self._skipped_records
+            brokers={number: self._answers[number] for number in asked},
+            skipped_records=self._skipped_records,
+            notes=self._notes,
         )
 
 
@@ -130,7 +137,17 @@ def test_no_answer_at_all_is_failure(capsys: pytest.CaptureFixture[str]) -> None
 def test_skipped_records_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     run(ClusterInMemory(small_cluster(), skipped_records=1234), "--include-remote-info")
 
-    assert "brimline: warning: 1,234 records in __remote_log_metadata" in capsys.readouterr().err
+    assert "in __remote_log_metadata (1,234 records)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv", "kafka-json"])
+def test_what_could_not_be_read_is_said_beside_every_output(output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = ClusterInMemory(small_cluster(), notes=("remote log metadata could not be read: gone", "and more"))
+
+    code = run(cluster, "--include-remote-info", "--output", output)
+
+    assert code == ExitCode.DONE
+    assert capsys.readouterr().err == "brimline: remote log metadata could not be read: gone\nbrimline: and more\n"
 
 
 def test_a_property_wins_over_the_file_and_an_unknown_one_is_a_warning(
@@ -199,6 +216,22 @@ def test_an_interrupt_leaves_quietly(monkeypatch: pytest.MonkeyPatch, capsys: py
         (["log-dirs", "--bootstrap-server", "a:1", "--command-property", "x"], "'x' is not key=value"),
         (["log-dirs", "--bootstrap-server", "a"], "'a' is not host:port"),
         (["log-dirs", "--bootstrap-server", "a:1", "--command-config", "/no/such"], "No such file or directory"),
+        (
+            ["log-dirs", "--bootstrap-server", "a:1", "--topic-list", ",", "--topic-list", "b"],
+            "--topic-list: given more",
+        ),
+        (
+            ["log-dirs", "--bootstrap-server", "a:1", "--broker-list", "1", "--broker-list=2"],
+            "--broker-list: given more",
+        ),
+        (["log-dirs", "--bootstrap-server", "a:1", "--bootstrap-server", "a:1"], "--bootstrap-server: given more"),
+        (
+            ["log-dirs", "--bootstrap-server", "a:1", "--command-config", "a", "--command-config", "b"],
+            "--command-config: given more than once, and only one can count\n",
+        ),
+        (["log-dirs", "--bootstrap", "a:1"], "the following arguments are required: --bootstrap-server"),
+        (["sandbox", "up", "--vers", "0.1"], "unrecognized arguments: --vers 0.1"),
+        (["--vers"], "unrecognized arguments: --vers"),
         (["nonsense"], "invalid choice: 'nonsense'"),
         ([], "usage: brimline"),
     ],
@@ -226,43 +259,147 @@ def test_versions_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_needs_neither_the_client_library_nor_numpy() -> None:
     script = (
         "import sys; from brimline.cli import main; main(['--help']); main(['log-dirs', '--help']);"
+        "main(['sandbox', 'up', '--help']);"
         "sys.exit(','.join(name for name in ('kafka', 'numpy', 'rich', 'ssl') if name in sys.modules) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.stderr, done.returncode) == ("", 0)
 
 
-def test_a_closed_pipe_and_a_full_disk_end_quietly() -> None:
-    script = "import sys; from tests.cli.test_command import *; sys.exit(write_much())"
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert (done.returncode, done.stderr) == (1, "brimline: cannot write the output: No space left on device\n")
+IN_ANOTHER_PROCESS = "import sys; from tests.cli.test_command import *; sys.exit(a_whole_command(*sys.argv[1:]))"
 
+
+def a_whole_command(*options: str) -> int:
+    """Run in another process, whose streams can be closed; it has something to say on each of them."""
+    import brimline.cli.log_dirs
+
+    cluster = ClusterInMemory(small_cluster(), skipped_records=1)
+    brimline.cli.log_dirs.run = lambda args: describe.describe(args, cast(Connect, cluster.connect))
+    return main(["log-dirs", "--bootstrap-server", "broker:9092", *options])
+
+
+def run_with(redirection: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-c", IN_ANOTHER_PROCESS, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("output", ["table", "kafka-json"])
+def test_a_full_disk_is_one_sentence(output: str) -> None:
+    done = run_with(">/dev/full", "--output", output)
+
+    assert done.returncode == ExitCode.FAILED
+    assert done.stderr.endswith("brimline: cannot write the output: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("output", ["table", "kafka-json"])
+def test_a_reader_that_goes_away_ends_it_quietly(output: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", IN_ANOTHER_PROCESS, "--all", "--output", output],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     process.stdout.close()
     _, errors = process.communicate()
-    assert (process.returncode, errors) == (ExitCode.PIPE_CLOSED, "")
+
+    assert process.returncode == ExitCode.PIPE_CLOSED
+    assert [line for line in errors.splitlines() if not line.startswith("brimline: warning: skipped")] == []
 
 
-def write_much() -> int:
-    """Run in another process: a whole command whose output does not fit into a pipe's buffer unread."""
-    import brimline.cli.log_dirs
+@pytest.mark.parametrize("output", ["table", "kafka-json"])
+def test_a_closed_output_is_nobody_s_failure(output: str) -> None:
+    done = run_with(">&-", "--output", output)
 
-    brimline.cli.log_dirs.run = lambda args: describe.describe(
-        args, cast(Connect, ClusterInMemory(small_cluster()).connect)
+    assert (done.returncode, done.stdout) == (ExitCode.DONE, "")
+    assert done.stderr.startswith("brimline: warning: skipped")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_is_for_a_closed_stderr_does_not_go_to_the_output() -> None:
+    done = run_with("2>&-")
+    refused = run_with("2>&-", "--broker-list", "7")
+
+    assert (done.returncode, len(done.stdout.splitlines())) == (ExitCode.DONE, 3)
+    assert (refused.returncode, refused.stdout) == (ExitCode.FAILED, "")
+
+
+def test_all_streams_may_be_closed() -> None:
+    assert run_with("<&- >&- 2>&-").returncode == ExitCode.DONE
+
+
+@pytest.mark.parametrize(
+    ("module", "argv"),
+    [
+        ("argparse", ["log-dirs", "--bootstrap-server", "a:1"]),
+        ("brimline.cli.log_dirs", ["log-dirs", "--bootstrap-server", "a:1"]),
+        ("brimline.model", ["log-dirs", "--bootstrap-server", "a:1"]),
+        ("kafka", ["log-dirs", "--bootstrap-server", "a:1"]),
+        ("numpy", ["sandbox", "up"]),
+        ("brimline.sandbox", ["sandbox", "up"]),
+    ],
+)
+def test_an_interrupt_during_an_import_leaves_quietly(module: str, argv: list[str]) -> None:
+    script = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from brimline.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
     )
-    return main(["log-dirs", "--bootstrap-server", "broker:9092"])
+
+    done = subprocess.run([sys.executable, "-c", script, *argv], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (ExitCode.INTERRUPTED, "", "")
+
+
+class InterruptedSandbox:
+    """Interrupted before it is ready."""
+
+    def __init__(self, spec: object, report: object) -> None:
+        pass
+
+    def __enter__(self) -> NoReturn:
+        raise KeyboardInterrupt
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+
+def test_a_sandbox_that_is_interrupted_before_it_is_ready_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("brimline.sandbox.Sandbox", InterruptedSandbox)
+
+    assert main(["sandbox", "up"]) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--user", "a:b"], "--user has no effect with PLAINTEXT, which asks nobody for a password: add --protocol"),
+        (["--user", "a:b", "--protocol", "SSL"], "--user has no effect with SSL"),
+        (["--super-user", "a"], "--super-user has no effect with PLAINTEXT"),
+        (["--acls"], "ACLs need SASL or mutual TLS"),
+        (["--mutual-tls"], "PLAINTEXT has no TLS"),
+        (["--mechanism", "PLAIN"], "PLAINTEXT and mechanisms"),
+    ],
+)
+def test_a_sandbox_that_would_not_be_protected_as_asked_is_refused(options: list[str], sentence: str) -> None:
+    argv = ["sandbox", "up", *options]
+
+    with pytest.raises(BadSpec, match=re.escape(sentence)):
+        sandbox.spec_of(build_parser(argv).parse_args(argv))
 
 
 def test_progress_is_drawn_at_most_ten_times_a_second_and_cleared() -> None:
     terminal = io.StringIO()
     times = iter([0.0, 0.05, 0.2])
-    line = ProgressLine(terminal, clock=lambda: next(times))
+    line = ProgressLine(terminal, 80, clock=lambda: next(times))
 
     line(0, 2000)
     line(500, 2000)
@@ -274,3 +411,11 @@ def test_progress_is_drawn_at_most_ten_times_a_second_and_cleared() -> None:
         "\r\x1b[KReading __remote_log_metadata:  50 %, 1,000 of 2,000 records"
         "\r\x1b[K"
     )
+
+
+def test_progress_stays_on_one_line_of_a_narrow_terminal() -> None:
+    terminal = io.StringIO()
+
+    ProgressLine(terminal, 40)(5, 10)
+
+    assert terminal.getvalue() == "\r\x1b[KReading __remote_log_metadata:  50 %, 5"

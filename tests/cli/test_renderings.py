@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,8 @@ from brimline.cli.json_document import write_json
 from brimline.cli.kafka_json import write_kafka_json
 from brimline.cli.report import LogDirsReport
 from brimline.cli.table import draw_table
-from tests.cli.clusters import GIB, TIMED_OUT, Row, broker, by_id, log_dir, row, small_cluster
+from brimline.model import BrokerLogDirs, Reason
+from tests.cli.clusters import GIB, TIMED_OUT, broker, by_id, log_dir, row, small_cluster
 
 
 def text_of(write: object, report: LogDirsReport) -> str:
@@ -181,29 +183,128 @@ def test_names_cannot_move_the_cursor() -> None:
     assert "/a?[2J" in text
 
 
+def test_the_table_at_60_columns() -> None:
+    cluster = small_cluster() | by_id(broker(3, failure=TIMED_OUT), broker(4, log_dir("/d")))
+
+    text = table_of(LogDirsReport(brokers=cluster, include_remote_info=True), width=60, top=2)
+
+    assert text == (
+        "Broker 1  kafka-1.example.com:9092\n"
+        "  ████░   93.7 %  3.75 GiB used of 4.00 GiB, 256 MiB usable\n"
+        "    /data/a  1 replica   3.00 GiB  cordoned\n"
+        "\n"
+        "Broker 2  kafka-2.example.com:9092\n"
+        "  ████░   70.0 %  7.00 GiB used of 10.0 GiB, 3.00 GiB usable\n"
+        "  ├ /data/a  1 replica      512 B\n"
+        "  └ /data/b  3 replicas  6.68 GiB\n"
+        "    2 log dirs share this volume; it is counted once\n"
+        "  volume of unknown size\n"
+        "    /data/c  ✗ offline: KAFKA_STORAGE_ERROR\n"
+        "\n"
+        "Broker 3  kafka-3.example.com:9092\n"
+        "  ✗ broker 3 at kafka-3.example.com:9092 did not answer in\n"
+        "    30 s\n"
+        "\n"
+        "Broker 4  kafka-4.example.com:9092\n"
+        "  volume of unknown size: the broker does not say (needs\n"
+        "  Kafka 3.3)\n"
+        "    /d  0 replicas  0 B\n"
+        "\n"
+        "Broker  Log dir  Partition      Size    Remote  Only local\n"
+        "──────────────────────────────────────────────────────────\n"
+        "     1  /data/a  orders-10  3.00 GiB  9.00 GiB          -¹\n"
+        "     2  /data/b  orders-9   3.00 GiB  9.00 GiB          -¹\n"
+        "Lag would need a wider terminal\n"
+        "… and 3 more (3.68 GiB): --all shows them\n"
+        "\n"
+        "¹ only the leader's local log start is known from outside; a\n"
+        "  follower may keep more or less\n"
+        "\n"
+        "Cluster  4 brokers · 4 volumes · 76.7 % used\n"
+        "         3.25 GiB usable of 14.0 GiB\n"
+        "         5 replicas · 9.68 GiB · 18.0 GiB remote\n"
+        "         1.00 GiB only local\n"
+        "         not counted: 1 broker without an answer, 2 volumes\n"
+        "         of unknown size\n"
+    )
+
+
+def test_long_names_at_60_columns_keep_their_ends_and_every_number() -> None:
+    name = "payments.settled.by-customer.europe-west"
+    rows = [row(name, 117, 3 * GIB, lag=12345, remote=9 * GIB, only_local=GIB), row(name, 9, 2 * GIB, future=True)]
+    report = LogDirsReport(brokers=by_id(broker(1, log_dir("/var/lib/kafka/data-1", rows))), include_remote_info=True)
+
+    text = table_of(report, width=60)
+
+    assert (
+        "Broker  Partition                 Size    Remote  Only local\n"
+        "────────────────────────────────────────────────────────────\n"
+        "     1  payments.…e-west-117  3.00 GiB  9.00 GiB    1.00 GiB\n"
+        "     1  payme…est-9 (future)  2.00 GiB        -¹          -¹\n"
+        "Lag and Log dir would need a wider terminal\n"
+    ) in text
+
+
 names = st.text("abc.-_", min_size=1, max_size=249)
+paths = st.text("/abc", min_size=1, max_size=200)
+any_size = st.integers(0, 2**63 - 1)
+size_or_reason = any_size | st.sampled_from([reason for reason in Reason if reason is not Reason.KNOWN])
+any_row = st.builds(
+    row,
+    names,
+    st.integers(0, 2**31 - 1),
+    any_size,
+    lag=st.integers(-1, 2**63 - 1),
+    future=st.booleans(),
+    remote=size_or_reason,
+    only_local=size_or_reason,
+)
+any_log_dir = st.builds(
+    log_dir,
+    paths,
+    st.lists(any_row, max_size=3),
+    total=any_size,
+    usable=any_size,
+    cordoned=st.sampled_from([None, False, True]),
+)
+broken_log_dir = st.builds(
+    log_dir,
+    paths,
+    error=st.none() | st.integers(-1, 127).filter(lambda code: code != 0),
+    cordoned=st.sampled_from([None, False, True]),
+)
+any_broker = st.builds(
+    lambda number, host, log_dirs, failure: replace(
+        broker(number, *([] if failure else log_dirs), failure=failure), address=f"{host}:65535"
+    ),
+    st.integers(0, 2**31 - 1),
+    st.text("abc.-", min_size=1, max_size=253),
+    st.lists(any_log_dir | broken_log_dir, max_size=3),
+    st.none() | st.just(TIMED_OUT),
+)
 
 
 @given(
-    st.lists(st.tuples(names, st.integers(0, 99999), st.integers(0, 2**62)), max_size=5),
-    st.text("/abc", min_size=1, max_size=200),
-    st.sampled_from([80, 100, 160]),
+    st.lists(any_broker, min_size=1, max_size=3),
+    st.integers(60, 200),
     st.sampled_from([UNICODE, ASCII]),
     st.booleans(),
+    st.none() | st.frozensets(names, min_size=1, max_size=3),
+    st.none() | st.integers(0, 3),
 )
 def test_no_line_is_wider_than_the_terminal(
-    replicas: list[tuple[str, int, int]],
-    path: str,
+    brokers: list[BrokerLogDirs],
     width: int,
     glyphs: Glyphs,
     remote: bool,  # noqa: FBT001 (Hypothesis gives it)
+    topics: frozenset[str] | None,
+    top: int | None,
 ) -> None:
-    rows: list[Row] = [row(*replica) for replica in replicas]
-    cluster = by_id(broker(1, log_dir(path, rows, total=2**62, usable=2**61), log_dir(path + "2", error=56)))
+    report = LogDirsReport(brokers=by_id(*brokers), include_remote_info=remote, topics=topics)
 
-    text = table_of(LogDirsReport(brokers=cluster, include_remote_info=remote), width, glyphs=glyphs)
+    text = table_of(report, width, top, glyphs)
 
-    assert max(len(line) for line in text.splitlines()) <= width
+    assert [line for line in text.splitlines() if len(line) > width] == []
 
 
 @given(

@@ -38,10 +38,12 @@ def describe(args: Namespace, connect: Connect = Admin) -> int:
         report = _ask(admin, brokers, config, args)
     if report.skipped_records:
         print(
-            f"brimline: warning: {report.skipped_records:,} records in __remote_log_metadata could not be read and "
-            "were skipped; remote sizes may be too small or too large by their segments",
+            f"brimline: warning: skipped what could not be read in __remote_log_metadata ({report.skipped_records:,} "
+            f"record{'s' * (report.skipped_records != 1)}); remote sizes may be off by those segments",
             file=sys.stderr,
         )
+    for note in report.notes:
+        print(f"brimline: {note}", file=sys.stderr)
     return _show(report, output, args.top)
 
 
@@ -88,6 +90,7 @@ def _ask(admin: Admin, brokers: list[BrokerId], config: ClientConfig, args: Name
         topics=args.topic_list,
         include_remote_info=args.include_remote_info,
         skipped_records=answers.skipped_records,
+        notes=answers.notes,
     )
 
 

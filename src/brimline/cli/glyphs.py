@@ -1,8 +1,10 @@
 """The characters a table is drawn with, and text made to fit: nothing here knows about Kafka."""
 
+import textwrap
 from dataclasses import dataclass
 from typing import TextIO
 
+_PROSE_WIDTH = 100
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -65,3 +67,9 @@ def glyphs_for(stream: TextIO) -> Glyphs:
 def printable(text: str) -> str:
     """Names come from outside; none may move the cursor or change a colour."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+
+
+def wrapped(mark: str, prose: str, room: int) -> list[str]:
+    """Sentences behind a mark, no wider than the room, nor than is good to read."""
+    width = min(room, _PROSE_WIDTH)
+    return textwrap.wrap(printable(prose), width, initial_indent=mark, subsequent_indent=" " * len(mark))

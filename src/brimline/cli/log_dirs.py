@@ -2,7 +2,8 @@
 
 import argparse
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from brimline import __version__
 from brimline.cli.exit_codes import EXIT_CODES_HELP
@@ -47,14 +48,32 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add = parser.add_argument
     add(
         "--bootstrap-server",
+        action=_Once,
         required=True,
         metavar="HOST:PORT",
         help="a server to connect to first, or several with commas (required)",
     )
     add("--describe", action="store_true", help="accepted for the stock tool's sake: describing is all this does")
-    add("--topic-list", type=_names, metavar="TOPICS", help="only replicas of these topics, with commas (default: all)")
-    add("--broker-list", type=_broker_ids, metavar="IDS", help="only these broker ids, with commas (default: all)")
-    add("--command-config", metavar="FILE", help="a Java properties file for the client (SASL, TLS, timeouts)")
+    add(
+        "--topic-list",
+        action=_Once,
+        type=_names,
+        metavar="TOPICS",
+        help="only replicas of these topics, with commas (default: all)",
+    )
+    add(
+        "--broker-list",
+        action=_Once,
+        type=_broker_ids,
+        metavar="IDS",
+        help="only these broker ids, with commas (default: all)",
+    )
+    add(
+        "--command-config",
+        action=_Once,
+        metavar="FILE",
+        help="a Java properties file for the client (SASL, TLS, timeouts)",
+    )
     add(
         "--command-property",
         action="append",
@@ -86,6 +105,23 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.describe import describe
 
     return describe(args)
+
+
+class _Once(argparse.Action):
+    """An option that the stock tool refuses to be given twice; argparse would drop the first without a word."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given: set[str] = vars(namespace).setdefault("given", set())
+        if self.dest in given:
+            raise argparse.ArgumentError(self, "given more than once, and only one can count")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
 
 
 def _names(text: str) -> frozenset[str] | None:

@@ -8,15 +8,18 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from brimline import __version__
 from brimline.cli.exit_codes import ExitCode
 
 # Each is a module here with `add_parser(subparsers)`, which sets `func`: the command, from arguments to exit code.
 COMMANDS = {
+    "doctor": "explain what a guard would do with a broker's properties file, and what is wrong with it",
+    "guard": "watch the disks of one broker and publish how full they are",
     "log-dirs": "volumes, log dirs and replicas of a cluster, with their sizes",
     "sandbox": "run a real Kafka cluster on small volumes",
+    "status": "show what a running guard knows",
 }
 
 DESCRIPTION = "Disk-space management for Apache Kafka, from outside an unmodified broker."
@@ -30,7 +33,10 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """Answers wrong usage as Kafka's tools do: usage on stderr, exit code 1."""
+    """Answers wrong usage as Kafka's tools do: usage on stderr, exit code 1. Like them it takes no option shortened."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

@@ -1,19 +1,23 @@
 """How far the reading of remote log metadata has come: one line on a terminal's stderr, nothing anywhere else."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
 _EVERY_SECONDS = 0.1
+_USUAL_WIDTH = 80  # of a terminal that does not say
 _TO_LINE_START_AND_CLEAR = "\r\x1b[K"
 
 
 class ProgressLine:
     """Draws ``done of total`` over itself, at most ten times a second."""
 
-    def __init__(self, terminal: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, terminal: TextIO, width: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """``width`` is the terminal's: a line that ran over could not be cleared whole."""
         self._terminal = terminal
+        self._width = width
         self._clock = clock
         self._drawn_at: float | None = None
 
@@ -24,7 +28,7 @@ class ProgressLine:
         self._drawn_at = now
         percent = f"{done * 100 // total:3d} %, " if total else ""
         line = f"Reading __remote_log_metadata: {percent}{done:,} of {total:,} records"
-        self._terminal.write(f"{_TO_LINE_START_AND_CLEAR}{line}")
+        self._terminal.write(f"{_TO_LINE_START_AND_CLEAR}{line[: self._width - 1]}")
         self._terminal.flush()
 
     def clear(self) -> None:
@@ -39,7 +43,7 @@ def progress_on(stream: TextIO) -> Iterator[ProgressLine | None]:
     if not stream.isatty():
         yield None
         return
-    line = ProgressLine(stream)
+    line = ProgressLine(stream, os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH)
     try:
         yield line
     finally:

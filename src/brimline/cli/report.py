@@ -21,12 +21,16 @@ class ShownReplica:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogDirsReport:
-    """Answers by broker. Volumes and log dirs are always whole; ``topics`` limits which replicas are shown."""
+    """Answers by broker. Volumes and log dirs are always whole; ``topics`` limits which replicas are shown.
+
+    ``notes`` are sentences about remote information that could not be read.
+    """
 
     brokers: Mapping[BrokerId, BrokerLogDirs]
     topics: frozenset[str] | None = None
     include_remote_info: bool = False
     skipped_records: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def answers(self) -> list[BrokerLogDirs]:

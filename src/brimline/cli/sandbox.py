@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from brimline.model import human_bytes, parse_bytes
+from brimline.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec
@@ -47,25 +47,25 @@ def _add_security(up: argparse.ArgumentParser) -> None:
 
 
 def run_up(arguments: argparse.Namespace) -> int:
-    """Start, tell, obey; returns the exit code."""
-    from brimline.sandbox import Sandbox, SandboxError
+    """Start, tell, obey; returns the exit code. Once it is ready ctrl-C is the usual end, and no interruption."""
+    from brimline.sandbox import Sandbox
 
+    spec = spec_of(arguments)
+    ready = False
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        spec = spec_of(arguments)
         _tell(f"starting Kafka {spec.version}: {_shape(arguments)} …")
         began = time.monotonic()
         with Sandbox(spec, report=lambda step: _tell(f"  {step}")) as sandbox:
+            ready = True
             _tell(f"ready after {time.monotonic() - began:.1f} s\n\n{introduction(sandbox)}")
             _converse(sandbox)
-    except SandboxError as error:
-        print(f"brimline: {error}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         _tell("\nthe sandbox and all that was in it is gone")
+        return ExitCode.DONE if ready else ExitCode.INTERRUPTED
     finally:
         signal.signal(signal.SIGTERM, previous)
-    return 0
+    return ExitCode.DONE
 
 
 def spec_of(arguments: argparse.Namespace) -> "SandboxSpec":
@@ -161,9 +161,16 @@ def _is_background(stdin: int) -> bool:
 
 
 def _security_of(arguments: argparse.Namespace) -> "SecuritySpec | None":
-    from brimline.sandbox import SecuritySpec
+    from brimline.sandbox import BadSpec, SecuritySpec
 
-    asked = arguments.mechanism or arguments.user or arguments.super_user or arguments.acls or arguments.mutual_tls
+    if arguments.user and not arguments.protocol.startswith("SASL_"):
+        raise BadSpec(
+            f"--user has no effect with {arguments.protocol}, which asks nobody for a password: "
+            "add --protocol SASL_PLAINTEXT or SASL_SSL, and a --mechanism"
+        )
+    if arguments.super_user and arguments.protocol == "PLAINTEXT":
+        raise BadSpec("--super-user has no effect with PLAINTEXT, where everyone is ANONYMOUS: add a --protocol")
+    asked = arguments.mechanism or arguments.acls or arguments.mutual_tls
     if arguments.protocol == "PLAINTEXT" and not asked:
         return None
     return SecuritySpec(
@@ -186,6 +193,8 @@ def _pair(text: str, separator: str, option: str) -> tuple[str, str]:
 
 
 def _shape(arguments: argparse.Namespace) -> str:
+    from brimline.model import human_bytes
+
     where = "sharing a volume" if arguments.shared_volume else "each on a volume"
     brokers = f"{arguments.brokers} broker{'s' * (arguments.brokers != 1)}"
     log_dirs = f"{arguments.log_dirs} log dir{'s' * (arguments.log_dirs != 1)}"
@@ -193,6 +202,8 @@ def _shape(arguments: argparse.Namespace) -> str:
 
 
 def _size(text: str) -> int:
+    from brimline.model import parse_bytes
+
     try:
         return parse_bytes(text)
     except ValueError as error:

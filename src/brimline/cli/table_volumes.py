@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from brimline.cli.glyphs import Glyphs, printable
+from brimline.cli.glyphs import Glyphs, printable, wrapped
 from brimline.model import (
     BrokerLogDirs,
     LogDirDescription,
@@ -18,10 +18,10 @@ from brimline.model import (
 from brimline.model.kafka_errors import KAFKA_STORAGE_ERROR
 
 _WIDEST_BAR = 40
-_NARROWEST_BAR = 8
+_NARROWEST_BAR = 5
 _WIDEST_PATH = 40  # that a column is made for; a longer path moves only its own numbers
-_NARROWEST_PATH = 16
-_BESIDE_THE_BAR = 56  # indent, percentage and the three sizes at their longest
+_NARROWEST_PATH = 8
+_BESIDE_THE_BAR = 56  # indent, percentage and the three sizes at their longest, and a column to spare
 _WARN_AT, _ALARM_AT = Percent(80.0), Percent(90.0)
 
 
@@ -34,7 +34,7 @@ def volume_lines(answer: BrokerLogDirs, glyphs: Glyphs, room: int) -> Iterator[T
     held = _held(answer)
     path_width = min(max((len(path) for path in answer.log_dirs), default=0), _WIDEST_PATH)
     for volume in volumes_of(answer.log_dirs.values()):
-        yield _volume_line(volume, glyphs, bar_width)
+        yield from _volume_lines(volume, glyphs, bar_width, room)
         shared = len(volume.log_dirs) > 1
         for position, log_dir in enumerate(volume.log_dirs, start=1):
             branch = glyphs.last_branch if position == len(volume.log_dirs) else glyphs.branch
@@ -57,15 +57,16 @@ def _held(answer: BrokerLogDirs) -> dict[str, str]:
     }
 
 
-def _volume_line(volume: Volume, glyphs: Glyphs, bar_width: int) -> Text:
+def _volume_lines(volume: Volume, glyphs: Glyphs, bar_width: int, room: int) -> Iterator[Text]:
     percent = volume.used_percent
     if percent is None:
         error = volume.log_dirs[0].error
         why = "" if error is not None else ": the broker does not say (needs Kafka 3.3)"
-        return Text(f"  volume of unknown size{why}", "dim")
+        yield from (Text(line, "dim") for line in wrapped("  ", f"volume of unknown size{why}", room))
+        return
     full, rest = glyphs.bar(percent / 100, bar_width)
     style = level_style(percent)
-    return Text.assemble(
+    yield Text.assemble(
         "  ",
         (full, style),
         (rest, "dim"),

@@ -1,0 +1,91 @@
+"""``brimline doctor``: the effective configuration of a guard in plain words, and everything that is wrong."""
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from brimline import __version__
+from brimline.cli.exit_codes import ExitCode
+from brimline.cli.guard import add_config_options
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+    from brimline.guard.checkup import CheckUp
+
+DESCRIPTION = """\
+Explain what a guard would do with this broker's properties file: limits, shared volumes, impossible limits, missing
+permissions, and whether the broker answers. Changes nothing.
+"""
+EPILOG = """\
+examples:
+  brimline doctor --config /etc/kafka/server.properties
+  brimline doctor --config /etc/kafka/server.properties --output json | jq '.findings[] | select(.weight=="problem")'
+
+exit codes:
+  0    nothing is wrong (warnings and notes aside)
+  1    the configuration cannot be used: every problem with its line is on stderr
+  3    the guard could run, but not do all of its work: the problems are in the output"""
+_MARKS = {
+    "fine": ("ok", "green"),
+    "note": ("note", "cyan"),
+    "warning": ("warning", "yellow"),
+    "problem": ("PROBLEM", "red"),
+}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "doctor", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_config_options(parser)
+    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
+    parser.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks and the client's log"
+    )
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=lambda args: examine(args, output=args.output))
+
+
+def examine(args: argparse.Namespace, *, output: str) -> int:
+    import os
+
+    from brimline.cli.output import writing_to
+    from brimline.guard.checkup import check_up
+    from brimline.guard.clock import SystemClock
+    from brimline.guard.config import load_config
+
+    config = load_config(args.config, os.environ, args.broker_cwd)
+    found = check_up(config, SystemClock())
+    with writing_to(sys.stdout, utf_8=output == "json") as out:
+        write_json(found, out) if output == "json" else write_text(found, out)
+    return ExitCode.PARTIAL if found.problems else ExitCode.DONE
+
+
+def write_json(found: "CheckUp", out: TextIO) -> None:
+    findings = [
+        {"topic": finding.topic, "weight": finding.weight.value, "sentence": finding.sentence}
+        for finding in found.findings
+    ]
+    document = {"format": "brimline.doctor", "version": 1, "findings": findings}
+    out.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_text(found: "CheckUp", out: TextIO) -> None:
+    from rich.text import Text
+
+    from brimline.cli.console import console_on
+    from brimline.cli.glyphs import printable
+
+    console = console_on(out)
+    topics = list(dict.fromkeys(finding.topic for finding in found.findings))
+    for topic in topics:
+        console.print(Text(topic.capitalize(), "bold"))
+        for finding in found.findings:
+            if finding.topic == topic:
+                word, style = _MARKS[finding.weight.value]
+                line = Text.assemble("  ", (f"{word:<8}", style), printable(finding.sentence))
+                console.print(line, soft_wrap=True)
+    number = len(found.problems)
+    verdict = "the guard can do all of its work" if not number else f"{number} problem{'s' * (number > 1)}: see above"
+    console.print(Text(f"\n{verdict}", "bold green" if not number else "bold red"), soft_wrap=True)

@@ -1,0 +1,104 @@
+"""A guard's state for people: the disks first, each with its bar and its verdict, then the fullest partitions."""
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.text import Text
+
+from brimline.cli.console import console_on
+from brimline.cli.glyphs import Glyphs, glyphs_for, printable
+from brimline.cli.guard_state import ShownRetention, ShownState, ShownVolume
+from brimline.cli.table_volumes import level_style
+from brimline.model import Percent, human_bytes, human_count, human_percent
+
+_BAR = 24
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_STYLES = {"ok": "bold green", "full": "bold red", "unknown": "bold magenta"}
+
+
+def write_guard_table(state: ShownState, out: TextIO) -> None:
+    console = console_on(out)
+    glyphs = glyphs_for(out)
+    for line in guard_lines(state, glyphs):
+        console.print(line, soft_wrap=True)
+
+
+def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
+    yield from _head(state, glyphs)
+    for volume in state.volumes:
+        yield from _volume_lines(volume, glyphs)
+    yield Text()
+    yield from _retention_lines("Retention used (local logs)", state.plain)
+    yield from _retention_lines("Retention used (tiered partitions led here)", state.tiered)
+
+
+def _head(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
+    full = sum(volume.state == "full" for volume in state.volumes)
+    unknown = sum(volume.state == "unknown" for volume in state.volumes)
+    if full or unknown:
+        parts = [f"{full} full" if full else "", f"{unknown} unknown" if unknown else ""]
+        verdict = (" and ".join(part for part in parts if part), "bold red")
+    else:
+        verdict = ("every volume has room", "bold green")
+    yield Text.assemble((f"Broker {state.broker.broker}", "bold"), "  ", verdict)
+    limits = f"full above {state.max_used_percent} % used or below {human_bytes(state.min_free_bytes)} usable"
+    yield Text(f"  {limits}  {glyphs.dot}  {state.enforcement}  {glyphs.dot}  guard {state.version}", "dim")
+    if state.broker.failure is not None:
+        yield Text(f"  {glyphs.cross} {printable(state.broker.failure)}", "red")
+    elif not state.broker.is_connected:
+        yield Text(f"  {glyphs.cross} the broker has not answered yet", "yellow")
+    yield Text()
+
+
+def _volume_lines(volume: ShownVolume, glyphs: Glyphs) -> Iterator[Text]:
+    verdict = (f"{volume.state.upper():<8}", _STYLES.get(volume.state, "bold"))
+    if volume.used_percent is None:
+        yield Text.assemble("  ", verdict, printable(volume.failure or "not known"))
+    else:
+        full, rest = glyphs.bar(volume.used_percent / 100, _BAR)
+        style = level_style(Percent(volume.used_percent)) if volume.state != "full" else "red"
+        yield Text.assemble(
+            "  ",
+            verdict,
+            (full, style),
+            (rest, "dim"),
+            "  ",
+            (f"{human_percent(volume.used_percent):>7}", f"bold {style}"),
+            f"  {human_bytes(volume.usable_bytes)} usable of {human_bytes(volume.total_bytes)}",
+            f"  {_outlook(volume)}",
+        )
+    for log_dir in volume.log_dirs:
+        yield Text(f"          {printable(log_dir)}", "dim")
+    for act in volume.would_do:
+        yield Text(f"          {printable(act)}", "yellow")
+
+
+def _outlook(volume: ShownVolume) -> str:
+    if volume.state == "full":
+        return "over " + " and ".join(volume.breaches) if volume.breaches else "waits for the release margin"
+    if volume.fill_rate is None:
+        return ""
+    if volume.seconds_left is None:
+        return "not filling" if volume.fill_rate <= 0 else "no limit"
+    return f"limit in {_span(volume.seconds_left)} at {human_bytes(int(volume.fill_rate))}/s"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} days"
+
+
+def _retention_lines(title: str, retention: ShownRetention | None) -> Iterator[Text]:
+    if retention is None:
+        return
+    counted = f"{human_count(retention.partitions)} partitions, {human_count(retention.over_100)} over 100 %"
+    unknown = f", {human_count(retention.unknown)} unknown" if retention.unknown else ""
+    yield Text.assemble((title, "bold"), f"  {counted}{unknown}")
+    for highest in retention.highest:
+        if highest.percent > 0:
+            style = "yellow" if highest.percent > 100 else ""
+            yield Text(f"  {highest.percent:>6} %  {printable(highest.topic)}-{highest.partition}", style)
+    yield Text()

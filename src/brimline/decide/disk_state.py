@@ -1,0 +1,124 @@
+"""KIP-1201: is a volume full?
+
+**Invariant.** A volume is FULL exactly when its last reading breaches a limit, or when it was FULL and has not yet come
+back by the release margin. Nothing else makes it full: a volume that cannot be read is UNKNOWN, and UNKNOWN is not
+full. Whoever acts on the state refuses nothing for an unknown volume, and says so loudly (fail open).
+
+**The limits.** Used more than ``disk.max.used.percent`` or usable less than ``disk.min.free.bytes``; either one is
+enough, and both must hold again for release. All in integers: ``(total - usable) x 100 > limit x total`` has no
+rounding, so the edge is where the operator put it. 100 switches the first off (no volume is used more than wholly),
+0 the second (nothing is less than nothing).
+
+**What "used" means.** ``total - usable``, where usable is what an ordinary user may still write. An ext4 keeps 5 % of
+its blocks for root by default; those count as used from the first day, because no broker can write to them. So an
+empty ext4 shows about 5 % used, and its brim is where Kafka would get ENOSPC, which is the brim that matters.
+
+**Release margin** (Brimline's own, 0 by default, so that the KIP's rule is the rule): a share of the volume that must
+be free beyond both limits before FULL ends. It is against flapping, which makes non-idempotent producers reorder.
+A limit that is switched off asks for no margin. After UNKNOWN the past is forgotten: a volume inside the margin is OK.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from brimline.model import Bytes
+
+PERCENT_OFF = 100
+BYTES_OFF = Bytes(0)
+DEFAULT_MIN_FREE_BYTES = Bytes(1 << 30)
+"""The KIP says "1GB"; Kafka's sizes are powers of two."""
+
+
+class DiskState(Enum):
+    """The value is the stable name in JSON and in logs."""
+
+    OK = "ok"
+    FULL = "full"
+    UNKNOWN = "unknown"
+
+
+class Breach(Enum):
+    """Which limit is breached; the value is the key that sets it."""
+
+    MAX_USED_PERCENT = "disk.max.used.percent"
+    MIN_FREE_BYTES = "disk.min.free.bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskLimits:
+    max_used_percent: int = 99
+    min_free_bytes: Bytes = DEFAULT_MIN_FREE_BYTES
+    release_margin_percent: int = 0
+
+    @property
+    def percent_is_off(self) -> bool:
+        return self.max_used_percent >= PERCENT_OFF
+
+    @property
+    def bytes_is_off(self) -> bool:
+        return self.min_free_bytes <= BYTES_OFF
+
+    @property
+    def are_off(self) -> bool:
+        return self.percent_is_off and self.bytes_is_off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """A volume's bytes at one moment. ``usable`` may exceed ``total`` on odd file systems; then nothing is used."""
+
+    total: Bytes
+    usable: Bytes
+
+    @property
+    def used(self) -> int:
+        return max(self.total - self.usable, 0)
+
+
+def breaches(space: Space, limits: DiskLimits) -> tuple[Breach, ...]:
+    """The limits that this reading breaches; empty means that there is room."""
+    found = []
+    if space.used * 100 > limits.max_used_percent * space.total:
+        found.append(Breach.MAX_USED_PERCENT)
+    if space.usable < limits.min_free_bytes:
+        found.append(Breach.MIN_FREE_BYTES)
+    return tuple(found)
+
+
+def next_state(was: DiskState, space: Space | None, limits: DiskLimits) -> DiskState:
+    """The state after a reading; ``None`` is a reading that failed."""
+    if space is None:
+        return DiskState.UNKNOWN
+    if breaches(space, limits):
+        return DiskState.FULL
+    if was is DiskState.FULL and not _is_released(space, limits):
+        return DiskState.FULL
+    return DiskState.OK
+
+
+def bytes_to_limit(space: Space, limits: DiskLimits) -> Bytes | None:
+    """How much may still be written before the nearer limit is breached. Negative: that much must go first.
+
+    ``None`` when both limits are off, because then there is no limit to reach.
+    """
+    distances = []
+    if not limits.percent_is_off:
+        distances.append(limits.max_used_percent * space.total // 100 - space.used)
+    if not limits.bytes_is_off:
+        distances.append(space.usable - limits.min_free_bytes)
+    return Bytes(min(distances)) if distances else None
+
+
+def limits_never_met(total: Bytes, reserved: Bytes, limits: DiskLimits) -> tuple[Breach, ...]:
+    """Limits that a volume breaches even with no file on it: it could never be anything but full.
+
+    ``reserved`` is what the file system keeps back for root.
+    """
+    return breaches(Space(total=total, usable=Bytes(max(total - reserved, 0))), limits)
+
+
+def _is_released(space: Space, limits: DiskLimits) -> bool:
+    margin_of_total = limits.release_margin_percent * space.total
+    percent_holds = limits.percent_is_off or space.used * 100 + margin_of_total <= limits.max_used_percent * space.total
+    bytes_hold = limits.bytes_is_off or space.usable * 100 >= limits.min_free_bytes * 100 + margin_of_total
+    return percent_holds and bytes_hold

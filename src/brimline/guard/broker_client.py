@@ -1,0 +1,147 @@
+"""The guard's own client of its broker: connects when needed, and anew after a failure."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from uuid import UUID
+
+from brimline.guard.clock import Clock
+from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed, Reason, TopicPartition
+from brimline.model.kafka_errors import TOPIC_AUTHORIZATION_FAILED
+from brimline.observe.broker_release import broker_release
+from brimline.observe.client_config import ClientConfig
+from brimline.observe.connection import Connection, Deadline
+from brimline.observe.only_local import only_local_from_outside, only_local_in_files
+from brimline.observe.partition_facts import PartitionFacts, look_at_partitions
+from brimline.observe.remote_log_follower import RemoteLogFollower
+from brimline.observe.topics import describe_topics
+from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
+from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
+
+_TIMEOUT = timedelta(seconds=30)
+_LONGEST_STALL = timedelta(seconds=10)
+
+_REASONS = {
+    FailureKind.NOT_AUTHORIZED: Reason.NO_PERMISSION,
+    FailureKind.UNREADABLE: Reason.CODEC_MISSING,
+}
+
+RemoteSizes = Mapping[TopicPartition, tuple[Bytes, Bytes] | Reason]
+
+
+class BrokerClient:
+    """Used by one thread. Every method raises ``ObservationFailed`` when the broker gives no answer."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        broker: BrokerId,
+        clock: Clock,
+        may_read: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """``may_read`` tells whether a log dir can be listed without fear of hanging on it."""
+        self._config = config
+        self._broker = broker
+        self._clock = clock
+        self._may_read = may_read
+        self._connection: Connection | None = None
+        self._follower = RemoteLogFollower(config)
+
+    @property
+    def skipped_records(self) -> int:
+        return self._follower.skipped_records
+
+    def close(self) -> None:
+        self._follower.close()
+        self._disconnect()
+
+    def partition_facts(self) -> PartitionFacts:
+        try:
+            return look_at_partitions(self._connected(), self._broker, self._timeout, self._clock.now)
+        except ObservationFailed:
+            self._disconnect()
+            raise
+
+    def release(self) -> str:
+        return broker_release(self._connected(), self._broker, Deadline(self._timeout))
+
+    def remote_sizes(self, facts: PartitionFacts, partitions: Mapping[TopicPartition, Bytes]) -> RemoteSizes:
+        """Remote and only-local size of each of these led partitions, or why they are not known."""
+        segments = self._remote_segments(facts)
+        if isinstance(segments, Reason):
+            return dict.fromkeys(partitions, segments)
+        places = _places(facts)
+        only_local: dict[TopicPartition, Bytes | Reason] = {}
+        for partition, size in partitions.items():
+            if partition not in segments:
+                only_local[partition] = Reason.NO_ANSWER  # its metadata partition has no leader now
+            elif self._may_read(places[partition]):
+                folder = f"{places[partition]}/{partition}"
+                only_local[partition] = only_local_in_files(folder, size, segments[partition].values())
+            else:
+                only_local[partition] = Reason.NO_PERMISSION
+        unread = [partition for partition, figure in only_local.items() if figure is Reason.NO_PERMISSION]
+        if unread:
+            only_local.update(
+                only_local_from_outside(self._connected(), self._broker, unread, self._timeout, self._clock.now)
+            )
+        return {
+            partition: figure if isinstance(figure, Reason) else (_finished(segments[partition]), figure)
+            for partition, figure in only_local.items()
+        }
+
+    def _remote_segments(self, facts: PartitionFacts) -> Mapping[TopicPartition, Mapping[UUID, RemoteSegment]] | Reason:
+        """Of every tiered replica that the broker holds, led or not: leadership may come at any time."""
+        described = describe_topics(self._connected(), [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
+        if described.error is not None:
+            refused = described.error.code == TOPIC_AUTHORIZATION_FAILED
+            return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
+        ids = {
+            name: topic.topic_id
+            for name, topic in facts.topics.items()
+            if topic.retention.is_tiered and topic.topic_id is not None
+        }
+        held = {
+            partition: (ids[partition.topic], partition.partition)
+            for partition in _places(facts)
+            if partition.topic in ids
+        }
+        leaderless = {partition for partition, leader in described.leaders.items() if leader is None}
+        followed = self._follower.follow(held.values(), len(described.leaders), self._stall_timeout, leaderless)
+        if isinstance(followed, Failure):
+            return _REASONS.get(followed.kind, Reason.NO_ANSWER)
+        return {partition: followed[key] for partition, key in held.items() if key in followed}
+
+    @property
+    def _timeout(self) -> timedelta:
+        return self._config.api_timeout or _TIMEOUT
+
+    @property
+    def _stall_timeout(self) -> timedelta:
+        """A silent metadata topic must not hold up the plain figures for long."""
+        return min(self._timeout, _LONGEST_STALL)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(self._config)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _places(facts: PartitionFacts) -> dict[TopicPartition, str]:
+    """Partition → log dir, of the tiered replicas that are not future ones."""
+    places = {}
+    for path, log_dir in facts.log_dirs.items():
+        for row, is_future in enumerate(log_dir.replicas.is_future.tolist()):
+            name = log_dir.replicas.topic_names[log_dir.replicas.topic[row]]
+            if not is_future and name in facts.topics and facts.topics[name].retention.is_tiered:
+                places[log_dir.replicas.topic_partition(row)] = path
+    return places
+
+
+def _finished(segments: Mapping[UUID, RemoteSegment]) -> Bytes:
+    """Retention, unlike the size metric, leaves out what is being deleted."""
+    return Bytes(sum(each.size for each in segments.values() if each.state is SegmentState.COPY_FINISHED))

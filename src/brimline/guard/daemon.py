@@ -1,0 +1,285 @@
+"""The guard as a process: starts the tasks in order, answers signals, ends in order.
+
+Start: the configuration, then the first look at every disk, and only then the HTTP port; whoever gets an answer gets a
+true one. The broker may come later, or never: the disks are watched all the same.
+
+Every task has its own thread. One that dies of a bug is named in the log and in ``/healthz``, and is started again; the
+others do not notice. Signals: SIGHUP reads the properties file again, SIGTERM and SIGINT end the guard.
+"""
+
+import logging
+import signal
+import threading
+from collections.abc import Mapping
+from types import FrameType
+from typing import TextIO
+
+from brimline.decide.disk_state import DiskState
+from brimline.guard import keys, log_lines
+from brimline.guard.broker_client import BrokerClient
+from brimline.guard.clock import Clock
+from brimline.guard.config import BadConfig, GuardConfig, load_config
+from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
+from brimline.guard.http import HttpServer
+from brimline.guard.log_lines import say
+from brimline.guard.pages import Pages
+from brimline.guard.percent_task import PercentReport, PercentTask
+from brimline.guard.publish import Publisher
+from brimline.guard.reload import reloaded
+from brimline.guard.scan_task import ScanReport, ScanTask
+from brimline.guard.sentences import state_sentence, would_do
+from brimline.guard.state_document import GuardState
+from brimline.guard.worker import Worker
+from brimline.metrics.board import MetricBoard
+from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
+from brimline.model import BadInput, BrokerId, Failure
+from brimline.observe.scan import LogDirScanner
+from brimline.observe.volumes import mount_points
+
+_LOOK_AFTER_TASKS = 1.0
+_PATIENCE_AT_END = 2.0
+_SILENCE = 30.0
+"""The disk task steps every second, whatever the disks do: a silence this long is a bug, not a disk."""
+_LEVELS = {DiskState.OK: logging.INFO, DiskState.FULL: logging.WARNING, DiskState.UNKNOWN: logging.ERROR}
+
+
+class Guard:
+    def __init__(
+        self,
+        config: GuardConfig,
+        clock: Clock,
+        log: TextIO,
+        environment: Mapping[str, str],
+        broker_cwd: str | None = None,
+    ) -> None:
+        assert config.broker.node_id is not None
+        self.config = config
+        self._clock = clock
+        self._log = log
+        self._environment = environment
+        self._broker_cwd = broker_cwd
+        self._started_at = clock.now()
+        self._attention = threading.Event()
+        self._signals: list[int] = []
+        self._broker_failure: Failure | None = None
+        self._board = MetricBoard()
+        self._publisher = Publisher(self._board, clock)
+        self._bridge = self._jmx_bridge()
+        self._disk_worker = Worker("disks", self._step_disks)
+        self._disks = DiskTask(
+            config.broker.log_dirs, _disk_settings(config), clock, self._disk_worker.wake, self._say_disk_state
+        )
+        client = BrokerClient(config.admin, BrokerId(config.broker.node_id), clock, self._may_read)
+        remote = config.broker.remote_task_interval if config.broker.is_remote_storage_enabled else None
+        self._percents = PercentTask(
+            client, clock, config.broker.retention_check_interval, remote, self._publish_percentages
+        )
+        self._scans: dict[str, ScanReport] = {}
+        self._scan_lock = threading.Lock()
+        self._workers = [self._disk_worker, Worker("percentages", self._percents.step)]
+        for path in config.broker.log_dirs:
+            task = ScanTask(
+                path, LogDirScanner(path).scan, clock, self._scan_interval, self._may_read, self._publish_scan
+            )
+            self._workers.append(Worker(f"scan of {path}", task.step))
+        pages = Pages(self._board, self._state, self._refresh_ages, self._unhealthy, self._unready)
+        self._http = HttpServer(config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond)
+
+    def run(self) -> int:
+        """Until a signal ends it; returns that signal's number."""
+        log_lines.set_up(self._log, self.config.text(keys.LOG_FORMAT), self.config.text(keys.LOG_LEVEL))
+        threading.excepthook = self._say_dead_task
+        for noticed in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+            signal.signal(noticed, self._notice)
+        for warning in self.config.warnings:
+            say(logging.WARNING, "config", warning)
+        assert self.config.broker.node_id is not None
+        self._publisher.guard(
+            self.config.broker.node_id, self.config.text(keys.ENFORCEMENT), self._started_at.timestamp()
+        )
+        self._first_look()
+        port = self._http.start()
+        if self._bridge is not None:
+            self._board.on_change = self._bridge.changed
+            self._bridge.start()
+        for worker in self._workers:
+            worker.start()
+        say(
+            logging.INFO,
+            "started",
+            f"watching {', '.join(self.config.broker.log_dirs)} of broker {self.config.broker.node_id}; "
+            f"http://{self.config.text(keys.METRICS_HOST)}:{port}/metrics; enforcement is observe: it says what it "
+            "would do, and does nothing",
+            broker=self.config.broker.node_id,
+            port=port,
+        )
+        number = self._until_the_end()
+        self._end(number)
+        return number
+
+    def _first_look(self) -> None:
+        """Every disk answers, or is overdue, before anything is served."""
+        self._disks.step()
+        while not self._disks.has_answers() and not self._signals:
+            self._attention.wait(0.01)
+        self._step_disks()
+
+    def _until_the_end(self) -> int:
+        while True:
+            self._attention.wait(_LOOK_AFTER_TASKS)
+            self._attention.clear()
+            while self._signals:
+                number = self._signals.pop(0)
+                if number != signal.SIGHUP:
+                    return number
+                self.reload()
+            for worker in self._workers:
+                if not worker.is_alive:
+                    self._publisher.error(f"{worker.name}-task-died")
+                    worker.start()
+
+    def _end(self, number: int) -> None:
+        say(logging.INFO, "stopping", f"ending on {signal.Signals(number).name}")
+        self._http.stop()
+        for worker in self._workers:
+            worker.end()
+        give_up_at = self._clock.seconds() + _PATIENCE_AT_END
+        for worker in self._workers:
+            worker.join(max(give_up_at - self._clock.seconds(), 0.0))
+        if self._bridge is not None:
+            self._bridge.close()
+
+    def reload(self) -> None:
+        """SIGHUP: what can change without a restart does; everything else is named."""
+        try:
+            read = load_config(self.config.path, self._environment, self._broker_cwd)
+        except BadConfig as bad:
+            for problem in bad.problems:
+                say(logging.ERROR, "reload-refused", f"nothing was changed: {problem}")
+            self._publisher.reload("refused")
+            return
+        except BadInput as problem:
+            say(logging.ERROR, "reload-refused", f"nothing was changed: {problem}")
+            self._publisher.reload("refused")
+            return
+        self.config, changes = reloaded(self.config, read)
+        for warning in self.config.warnings:
+            say(logging.WARNING, "config", warning)
+        for change in changes:
+            level = logging.INFO if change.takes_effect else logging.WARNING
+            say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
+        self._publisher.reload("applied" if changes else "unchanged")
+        if not changes:
+            say(logging.INFO, "reloaded", "the properties file says what it said before")
+            return
+        log_lines.set_up(self._log, self.config.text(keys.LOG_FORMAT), self.config.text(keys.LOG_LEVEL))
+        self._disks.settings = _disk_settings(self.config)
+        self._disks.look_now()
+        for worker in self._workers:
+            worker.wake()
+        self._publisher.percentages(self._percents.report, self.config.text(keys.PUBLISH))
+
+    def _step_disks(self) -> float:
+        wait = self._disks.step()
+        self._publisher.disks(self._disks.report)
+        return wait
+
+    def _publish_percentages(self, report: PercentReport) -> None:
+        self._publisher.percentages(report, self.config.text(keys.PUBLISH))
+        failure = report.failure
+        if failure != self._broker_failure:
+            self._broker_failure = failure
+            if failure is None:
+                say(logging.INFO, "broker-answers", "the broker answers; retention percentages are computed")
+            else:
+                say(logging.WARNING, "broker-silent", f"no retention percentages: {failure}", kind=failure.kind.value)
+
+    def _scan_interval(self) -> float:
+        return self.config.seconds(keys.SCAN_INTERVAL)
+
+    def _publish_scan(self, report: ScanReport) -> None:
+        with self._scan_lock:
+            self._scans = {**self._scans, report.scan.path: report}  # replaced, never changed: others read it
+            self._publisher.scans(list(self._scans.values()))
+
+    def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
+        say(
+            _LEVELS[volume.state],
+            f"disk-{volume.state.value}",
+            state_sentence(volume, self._disks.settings.limits),
+            was=was.value,
+            device=volume.reading.device,
+            log_dirs=",".join(volume.log_dirs),
+            total_bytes=volume.reading.total_bytes,
+            usable_bytes=volume.reading.usable_bytes,
+        )
+        for act in would_do(volume, self.config.number(keys.RETENTION_PERCENT)):
+            say(logging.WARNING, "observe", act, device=volume.reading.device)
+        if volume.reading.failure is not None:
+            self._publisher.error(volume.reading.failure.kind.value)
+
+    def _say_dead_task(self, dead: threading.ExceptHookArgs) -> None:
+        name = dead.thread.name if dead.thread else "unknown"
+        log_lines.LOGGER.error(
+            "the task %s ended by a bug and is started again",
+            name,
+            exc_info=(dead.exc_type, dead.exc_value, dead.exc_traceback) if dead.exc_value else None,
+            extra={"event": "task-died", "fields": {"task": name}},
+        )
+
+    def _notice(self, number: int, _frame: FrameType | None) -> None:
+        self._signals.append(number)
+        self._attention.set()
+
+    def _may_read(self, log_dir: str) -> bool:
+        """A log dir that cannot be watched may hang whoever lists it."""
+        volumes = self._disks.report.volumes
+        return any(log_dir in volume.log_dirs and volume.state is not DiskState.UNKNOWN for volume in volumes)
+
+    def _refresh_ages(self) -> None:
+        self._publisher.check_ages(self._disks.report)
+        self._publisher.percentage_ages(self._percents.report)
+        self._publisher.scan_ages(list(self._scans.values()))
+        if self._bridge is not None:
+            self._board.put(*self._bridge.state.families())
+
+    def _state(self) -> GuardState:
+        return GuardState(
+            now=self._clock.now(),
+            seconds=self._clock.seconds(),
+            started_at=self._started_at,
+            config=self.config,
+            disks=self._disks.report,
+            percents=self._percents.report,
+            mount_points=mount_points(),
+            dead_tasks=[worker.name for worker in self._workers if not worker.is_alive],
+        )
+
+    def _unhealthy(self) -> str | None:
+        dead = [worker.name for worker in self._workers if not worker.is_alive]
+        if dead:
+            return f"tasks that died: {', '.join(dead)}"
+        silent = self._clock.seconds() - self._disks.report.checked
+        return f"the disks were last judged {silent:.0f} s ago" if silent > _SILENCE else None
+
+    def _unready(self) -> str | None:
+        """Not one disk can be watched: then the guard guards nothing."""
+        volumes = self._disks.report.volumes
+        if any(volume.state is not DiskState.UNKNOWN for volume in volumes):
+            return None
+        return "; ".join(str(volume.reading.failure) for volume in volumes)
+
+    def _jmx_bridge(self) -> JmxBridge | None:
+        if self.config.jmx is None:
+            return None
+        return JmxBridge.to_jvm(self.config.jmx, self._board.families, _say_bridge_state)
+
+
+def _say_bridge_state(state: BridgeState) -> None:
+    level = logging.WARNING if state.status is BridgeStatus.WAITING or state.complaint else logging.INFO
+    words = f": {state.complaint}" if state.complaint else ""
+    say(level, "jmx", f"the JMX bridge is {state.status.value}{words}", beans=state.beans)
+
+
+def _disk_settings(config: GuardConfig) -> DiskSettings:
+    return DiskSettings(limits=config.limits, pace=config.pace, stall_timeout=config.seconds(keys.STALL_TIMEOUT))

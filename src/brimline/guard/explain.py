@@ -1,0 +1,142 @@
+"""The effective configuration in plain words, and what is wrong with it. Pure: facts in, sentences out.
+
+A finding has a weight. PROBLEM: the guard cannot do a part of its work. WARNING: it can, but not what was probably
+meant. NOTE and FINE are for the reader's peace of mind.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from brimline.decide.disk_state import Breach, DiskLimits, DiskState, limits_never_met
+from brimline.guard import keys
+from brimline.guard.config import GuardConfig
+from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.guard.sentences import how_full, named_log_dirs, state_sentence, would_do
+from brimline.model import Bytes, human_bytes, human_percent
+
+
+class Weight(Enum):
+    FINE = "fine"
+    NOTE = "note"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    topic: str
+    """What it is about: configuration, volumes, limits, permissions, broker."""
+    weight: Weight
+    sentence: str
+
+
+def explain_config(config: GuardConfig) -> Iterator[Finding]:
+    def note(sentence: str, weight: Weight = Weight.FINE) -> Finding:
+        return Finding(topic="configuration", weight=weight, sentence=sentence)
+
+    limits = config.limits
+    yield note(f"{config.path} is of broker {config.broker.node_id}, with {_count(config.broker.log_dirs, 'log dir')}")
+    yield note(_limit_sentence(limits), Weight.WARNING if limits.are_off else Weight.FINE)
+    interval = config.seconds(keys.CHECK_INTERVAL)
+    sooner = f", sooner near a limit, down to every {config.pace.floor:g} s" if config.pace.fast else ""
+    yield note(f"every volume is looked at every {interval:g} s{sooner}")
+    if limits.release_margin_percent:
+        yield note(
+            f"a full log dir is released when {limits.release_margin_percent} % of its volume is free beyond that"
+        )
+    ceiling = config.number(keys.RETENTION_PERCENT)
+    if ceiling < 100:
+        where = _where(config, keys.RETENTION_PERCENT)
+        yield note(f"above {ceiling} % used of a device the oldest segments would go first ({where})")
+    yield note("enforcement is observe: the guard says what it would do, and refuses and deletes nothing", Weight.NOTE)
+    yield note(
+        f"metrics are served on http://{config.text(keys.METRICS_HOST)}:{config.number(keys.METRICS_PORT)}/metrics"
+        + ("; no JMX" if config.jmx is None else f"; JMX on {config.jmx.host}:{config.jmx.port}")
+    )
+    for warning in config.warnings:
+        yield note(warning, Weight.WARNING)
+
+
+def explain_disks(config: GuardConfig, report: DiskReport, mount_points: Mapping[str, str]) -> Iterator[Finding]:
+    for volume in report.volumes:
+        yield from _explain_volume(config, volume, mount_points)
+
+
+def _explain_volume(config: GuardConfig, volume: VolumeStatus, mount_points: Mapping[str, str]) -> Iterator[Finding]:
+    def finding(weight: Weight, sentence: str, topic: str = "volumes") -> Finding:
+        return Finding(topic=topic, weight=weight, sentence=sentence)
+
+    reading, limits = volume.reading, config.limits
+    if volume.state is DiskState.UNKNOWN:
+        yield finding(Weight.PROBLEM, state_sentence(volume, limits))
+        return
+    mounted = mount_points.get(reading.device)
+    where = f"device {reading.device}" + (f", mounted on {mounted}" if mounted else "")
+    yield finding(Weight.FINE, f"{named_log_dirs(volume)}: {where}: {how_full(volume)}")
+    if len(volume.log_dirs) > 1:
+        yield finding(
+            Weight.NOTE,
+            f"{named_log_dirs(volume)} share one volume: they are full together, and each limit counts once for all",
+        )
+    if volume.state is DiskState.FULL:
+        yield finding(Weight.WARNING, state_sentence(volume, limits))
+    for act in would_do(volume, config.number(keys.RETENTION_PERCENT)):
+        yield finding(Weight.NOTE, f"with enforcement it {act}")
+    if reading.total_bytes is not None:
+        yield from _explain_limits(volume, reading.total_bytes, reading.reserved_bytes or Bytes(0), config)
+
+
+def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config: GuardConfig) -> Iterator[Finding]:
+    limits = config.limits
+    never_met = limits_never_met(total, reserved, limits)
+    if Breach.MIN_FREE_BYTES in never_met:
+        yield _limit(
+            Weight.PROBLEM,
+            f"{named_log_dirs(volume)}: {keys.MIN_FREE_BYTES.name}={limits.min_free_bytes} "
+            f"({human_bytes(limits.min_free_bytes)}, {_where(config, keys.MIN_FREE_BYTES)}) is more than the "
+            f"{human_bytes(total - reserved)} that an empty volume has: it would always be full",
+        )
+    elif not limits.bytes_is_off and limits.min_free_bytes * 2 > total:
+        yield _limit(
+            Weight.WARNING,
+            f"{named_log_dirs(volume)}: {keys.MIN_FREE_BYTES.name} keeps {human_bytes(limits.min_free_bytes)} of "
+            f"{human_bytes(total)} free, more than half of the volume",
+        )
+    if Breach.MAX_USED_PERCENT in never_met:
+        yield _limit(
+            Weight.PROBLEM,
+            f"{named_log_dirs(volume)}: {keys.MAX_USED_PERCENT.name}={limits.max_used_percent} can never hold: the "
+            f"file system keeps {human_bytes(reserved)} ({human_percent(reserved * 100 / total)}) back for root, which "
+            "counts as used",
+        )
+    elif reserved and not limits.percent_is_off:
+        yield _limit(
+            Weight.NOTE,
+            f"{named_log_dirs(volume)}: {human_bytes(reserved)} ({human_percent(reserved * 100 / total)}) are reserved "
+            f"for root and count as used: no broker can write there",
+        )
+
+
+def _limit(weight: Weight, sentence: str) -> Finding:
+    return Finding(topic="limits", weight=weight, sentence=sentence)
+
+
+def _limit_sentence(limits: DiskLimits) -> str:
+    if limits.are_off:
+        return "both limits are switched off (100 and 0): no log dir is ever called full"
+    parts = []
+    if not limits.percent_is_off:
+        parts.append(f"more than {limits.max_used_percent} % of its volume is used")
+    if not limits.bytes_is_off:
+        parts.append(f"less than {human_bytes(limits.min_free_bytes)} of it is usable")
+    return f"a log dir is full when {' or '.join(parts)}"
+
+
+def _where(config: GuardConfig, key: keys.Key) -> str:
+    return config.settings[key.name].where
+
+
+def _count(things: Iterable[object], noun: str) -> str:
+    number = len(list(things))
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

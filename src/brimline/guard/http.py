@@ -1,0 +1,167 @@
+"""A small read-only HTTP server for scrapers and people: GET and HEAD, one answer per connection.
+
+**Invariant.** No client can harm the guard. Headers, time and number of connections are bounded; what is beyond a bound
+is refused or cut off, and everything runs in threads of its own. A client that reads slowly holds one connection for at
+most the write timeout; rendering happens outside the event loop, in two threads at most.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from brimline.model import BadInput
+
+MAX_HEADER_BYTES = 8192
+MAX_CONNECTIONS = 32
+READ_TIMEOUT = 10.0
+WRITE_TIMEOUT = 30.0
+LINGER = 1.0
+_CHUNK = 1 << 16
+_LINGER_READS = 16
+_RENDERING_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """``headers`` have lower-case names."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    status: HTTPStatus = HTTPStatus.OK
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Respond = Callable[[Request], Response]
+
+
+class HttpServer:
+    """``start`` returns when the port is bound; ``respond`` is called from threads."""
+
+    def __init__(self, host: str, port: int, respond: Respond) -> None:
+        self._host = host
+        self._port = port
+        self._respond = respond
+        self._connections = 0
+        self._loop = asyncio.new_event_loop()
+        self._renderers = ThreadPoolExecutor(_RENDERING_THREADS, thread_name_prefix="render")
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
+        self._server: asyncio.Server | None = None
+
+    def start(self) -> int:
+        """The port that is served; ``BadInput`` when it cannot be."""
+        self._thread.start()
+        try:
+            self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
+        except OSError as failure:
+            self.stop()
+            raise BadInput(
+                f"brimline.metrics.host={self._host}, brimline.metrics.port={self._port}: cannot listen there: "
+                f"{failure.strerror or failure}"
+            ) from failure
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._renderers.shutdown(wait=False, cancel_futures=True)
+
+    async def _listen(self) -> asyncio.Server:
+        return await asyncio.start_server(self._serve, self._host, self._port, limit=MAX_HEADER_BYTES)
+
+    async def _shut_down(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
+        try:
+            if self._connections > 2 * MAX_CONNECTIONS:
+                writer.transport.abort()
+            elif self._connections > MAX_CONNECTIONS:
+                await _refuse(reader, writer, _plain(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
+            else:
+                await self._answer(reader, writer)
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
+            writer.transport.abort()  # the client went away, or is too slow: it will ask again
+        finally:
+            self._connections -= 1
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await self._read(reader)
+        if isinstance(request, Response):
+            await _refuse(reader, writer, request)
+            return
+        response = await self._loop.run_in_executor(self._renderers, self._respond, request)
+        async with asyncio.timeout(WRITE_TIMEOUT):
+            await _write(writer, response, with_body=request.method != "HEAD")
+
+    async def _read(self, reader: asyncio.StreamReader) -> Request | Response:
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {MAX_HEADER_BYTES} bytes of headers")
+        return parse_request(head)
+
+
+def parse_request(head: bytes) -> Request | Response:
+    """The request, or the refusal that it gets."""
+    first, *lines = head.decode("iso-8859-1").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1.") or not parts[1].startswith("/"):
+        return _plain(HTTPStatus.BAD_REQUEST, "not an HTTP/1.1 request")
+    if parts[0] not in ("GET", "HEAD"):
+        return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "this server is read-only", {"Allow": "GET, HEAD"})
+    pairs = (line.partition(":") for line in lines if line)
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    return Request(method=parts[0], path=parts[1].partition("?")[0], headers=headers)
+
+
+def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status=status, body=f"{text}\n".encode(), headers=headers or {})
+
+
+async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, response: Response) -> None:
+    """Say it, then read a little of what is still coming: closing at once would reset what was just said."""
+    async with asyncio.timeout(LINGER):
+        await _write(writer, response, with_body=True)
+        writer.write_eof()
+        for _ in range(_LINGER_READS):
+            if not await reader.read(_CHUNK):
+                break
+
+
+async def _write(writer: asyncio.StreamWriter, response: Response, *, with_body: bool) -> None:
+    headers = {
+        "Content-Type": response.content_type,
+        "Content-Length": str(len(response.body)),
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Connection": "close",
+        **response.headers,
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    writer.write(f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n{lines}\r\n".encode("iso-8859-1"))
+    body = memoryview(response.body if with_body else b"")
+    for start in range(0, len(body), _CHUNK):
+        writer.write(body[start : start + _CHUNK])
+        await writer.drain()
+    await writer.drain()

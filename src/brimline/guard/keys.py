@@ -1,0 +1,299 @@
+"""Every key that the guard reads from a broker's properties file, in one table.
+
+The KIPs' keys stand under the KIPs' names, with the KIPs' types, ranges and defaults; stock Kafka ignores keys it does
+not know, so they may stand in the broker's own file. Brimline's own keys begin with ``brimline.``. Documentation,
+validation, ``--check`` and the reload all read this table; a key that is not in it does not exist.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+Value: TypeAlias = int | bool | str
+
+LARGEST_LONG = 2**63 - 1
+LARGEST_INT = 2**31 - 1
+
+
+class Kind(Enum):
+    """Kafka's names of types."""
+
+    INT = "int"
+    LONG = "long"
+    BOOLEAN = "boolean"
+    CHOICE = "string"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """``reloadable``: SIGHUP is enough. ``origin``: whose name it is."""
+
+    name: str
+    kind: Kind
+    default: Value
+    sentence: str
+    low: int = 0
+    high: int = LARGEST_LONG
+    choices: tuple[str, ...] = ()
+    reloadable: bool = True
+    origin: str = "Brimline"
+
+    @property
+    def allowed(self) -> str:
+        """What may be written, in words."""
+        if self.kind is Kind.BOOLEAN:
+            return "true or false"
+        if self.kind is Kind.CHOICE:
+            return ", ".join(self.choices)
+        if self.kind is Kind.TEXT:
+            return "any text"
+        top = f" to {self.high}" if self.high < LARGEST_INT else " up"
+        return f"a whole number from {self.low}{top}"
+
+    def parse(self, text: str) -> Value:
+        """The value, or ``ValueError`` without words: the caller knows the place and has ``allowed``."""
+        word = text.strip()
+        if self.kind is Kind.TEXT:
+            return word
+        if self.kind is Kind.CHOICE:
+            return _one_of(word.lower(), self.choices)
+        if self.kind is Kind.BOOLEAN:
+            return _one_of(word.lower(), ("false", "true")) == "true"
+        digits = word.removeprefix("-").removeprefix("+")
+        if not (digits.isascii() and digits.isdigit() and self.low <= int(word) <= self.high):
+            raise ValueError
+        return int(word)
+
+
+def _one_of(word: str, choices: Sequence[str]) -> str:
+    if word not in choices:
+        raise ValueError
+    return word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """A family of keys whose names are not ours: what follows the prefix is passed on."""
+
+    name: str
+    sentence: str
+
+
+CHECK_INTERVAL = Key(
+    name="disk.usage.check.interval.ms",
+    kind=Kind.LONG,
+    default=60_000,
+    low=1,
+    origin="KIP-1201",
+    sentence="How often the disk usage of every log dir is checked; near a limit the guard looks sooner.",
+)
+MAX_USED_PERCENT = Key(
+    name="disk.max.used.percent",
+    kind=Kind.INT,
+    default=99,
+    low=10,
+    high=100,
+    origin="KIP-1201",
+    sentence="A log dir is full when more than this percentage of its volume is used; 100 switches the limit off.",
+)
+MIN_FREE_BYTES = Key(
+    name="disk.min.free.bytes",
+    kind=Kind.LONG,
+    default=1 << 30,
+    origin="KIP-1201",
+    sentence="A log dir is full when fewer bytes than this are usable on its volume; 0 switches the limit off.",
+)
+FREE_LIMIT_BYTES = Key(
+    name="disk.free.limit.bytes",
+    kind=Kind.LONG,
+    default=1 << 30,
+    origin="KIP-1201",
+    sentence="The KIP's second spelling of disk.min.free.bytes: accepted with a warning.",
+)
+RETENTION_PERCENT = Key(
+    name="log.retention.disk.usage.percent",
+    kind=Kind.INT,
+    default=100,
+    high=100,
+    origin="KIP-61",
+    sentence="The ceiling of used space per device above which the oldest segments go first; 100 switches it off.",
+)
+ENFORCEMENT = Key(
+    name="brimline.enforcement",
+    kind=Kind.CHOICE,
+    default="observe",
+    choices=("observe", "enforce"),
+    reloadable=False,
+    sentence="observe: say what would be done; enforce: do it (not available in this version: it is refused).",
+)
+RELEASE_MARGIN = Key(
+    name="brimline.disk.release.margin.percent",
+    kind=Kind.INT,
+    default=0,
+    high=50,
+    sentence="How much of the volume must be free beyond both limits before a full log dir is released again.",
+)
+FAST_SAMPLING = Key(
+    name="brimline.disk.fast.sampling",
+    kind=Kind.BOOLEAN,
+    default=True,
+    sentence="Look sooner than the check interval when a volume nears a limit at its present fill rate.",
+)
+FAST_SAMPLING_FLOOR = Key(
+    name="brimline.disk.fast.sampling.floor.ms",
+    kind=Kind.LONG,
+    default=100,
+    low=100,
+    high=LARGEST_INT,
+    sentence="The shortest time between two looks at a volume.",
+)
+STALL_TIMEOUT = Key(
+    name="brimline.disk.stall.timeout.ms",
+    kind=Kind.LONG,
+    default=10_000,
+    low=100,
+    high=LARGEST_INT,
+    sentence="How long a file system may take to answer before its log dirs are called stalled.",
+)
+METRICS_HOST = Key(
+    name="brimline.metrics.host",
+    kind=Kind.TEXT,
+    default="127.0.0.1",
+    reloadable=False,
+    sentence="The address that /metrics, /healthz, /readyz and /v1/state are served on.",
+)
+METRICS_PORT = Key(
+    name="brimline.metrics.port",
+    kind=Kind.INT,
+    default=9827,
+    high=65535,
+    reloadable=False,
+    sentence="The port of the same; 0 takes any free one, which the log names.",
+)
+PUBLISH = Key(
+    name="brimline.metrics.publish",
+    kind=Kind.CHOICE,
+    default="auto",
+    choices=("auto", "all", "none"),
+    sentence=(
+        "KIP-1257's percentages: auto leaves out what this broker publishes itself and rightly (4.3 and later), "
+        "all publishes every one, none publishes none."
+    ),
+)
+JMX_PORT = Key(
+    name="brimline.jmx.port",
+    kind=Kind.INT,
+    default=0,
+    high=65535,
+    reloadable=False,
+    sentence="The port of the guard's own JMX agent, which carries the KIPs' beans; 0 means no JMX and no JVM.",
+)
+JMX_HOST = Key(
+    name="brimline.jmx.host",
+    kind=Kind.TEXT,
+    default="127.0.0.1",
+    reloadable=False,
+    sentence="The address of the same; beyond loopback it must be said who may connect.",
+)
+JMX_JAVA = Key(
+    name="brimline.jmx.java",
+    kind=Kind.TEXT,
+    default="",
+    reloadable=False,
+    sentence="The java command for the JMX agent; empty: JAVA_HOME's, else the one on the PATH.",
+)
+SCAN_INTERVAL = Key(
+    name="brimline.scan.interval.ms",
+    kind=Kind.LONG,
+    default=300_000,
+    sentence="How often the files in the log dirs are scanned; 0 switches the scan off.",
+)
+LOG_FORMAT = Key(
+    name="brimline.log.format",
+    kind=Kind.CHOICE,
+    default="text",
+    choices=("text", "json"),
+    sentence="The guard's own log on stderr: text for people (key=value), json one object a line.",
+)
+LOG_LEVEL = Key(
+    name="brimline.log.level",
+    kind=Kind.CHOICE,
+    default="info",
+    choices=("debug", "info", "warning", "error"),
+    sentence="What the log leaves out: everything below this.",
+)
+ADMIN_LISTENER = Key(
+    name="brimline.admin.listener",
+    kind=Kind.TEXT,
+    default="",
+    reloadable=False,
+    sentence="The broker's listener that the guard's own client uses; empty: the one the brokers use among themselves.",
+)
+ADMIN_SERVERS = Key(
+    name="brimline.admin.bootstrap.servers",
+    kind=Kind.TEXT,
+    default="",
+    reloadable=False,
+    sentence="Where the guard's client connects first, if not to that listener's advertised address.",
+)
+
+KEYS: tuple[Key, ...] = (
+    CHECK_INTERVAL,
+    MAX_USED_PERCENT,
+    MIN_FREE_BYTES,
+    FREE_LIMIT_BYTES,
+    RETENTION_PERCENT,
+    ENFORCEMENT,
+    RELEASE_MARGIN,
+    FAST_SAMPLING,
+    FAST_SAMPLING_FLOOR,
+    STALL_TIMEOUT,
+    METRICS_HOST,
+    METRICS_PORT,
+    PUBLISH,
+    JMX_PORT,
+    JMX_HOST,
+    JMX_JAVA,
+    SCAN_INTERVAL,
+    LOG_FORMAT,
+    LOG_LEVEL,
+    ADMIN_LISTENER,
+    ADMIN_SERVERS,
+)
+ADMIN_PREFIX = Prefix(
+    name="brimline.admin.",
+    sentence=(
+        "Any property of Kafka's Java clients for the guard's own client, such as "
+        "brimline.admin.security.protocol or brimline.admin.sasl.jaas.config."
+    ),
+)
+JMX_PREFIX = Prefix(
+    name="brimline.jmx.",
+    sentence=(
+        "System properties of the JMX agent's JVM, passed on without the prefix: com.sun.management.*, java.rmi.*, "
+        "javax.net.ssl.*, such as brimline.jmx.com.sun.management.jmxremote.ssl."
+    ),
+)
+PREFIXES: tuple[Prefix, ...] = (ADMIN_PREFIX, JMX_PREFIX)
+BY_NAME = {key.name: key for key in KEYS}
+
+
+def markdown_table() -> str:
+    """The table as documentation. A test compares what the documentation says with this."""
+    return "\n".join(_markdown_lines()) + "\n"
+
+
+def _markdown_lines() -> Iterator[str]:
+    yield "| Key | Type | Default | Allowed | On SIGHUP | From | Meaning |"
+    yield "|---|---|---|---|---|---|---|"
+    for key in KEYS:
+        default = str(key.default).lower() if isinstance(key.default, bool) else str(key.default)
+        reload = "reloaded" if key.reloadable else "needs a restart"
+        yield (
+            f"| `{key.name}` | {key.kind.value} | {default or '(empty)'} | {key.allowed} | {reload} | {key.origin} "
+            f"| {key.sentence} |"
+        )
+    for prefix in PREFIXES:
+        yield f"| `{prefix.name}*` | text | | | needs a restart | Brimline | {prefix.sentence} |"

@@ -1,0 +1,75 @@
+"""The guard's own log: one event a line, for people by default, as JSON on request.
+
+::
+
+    2026-01-31T12:00:00.000Z WARNING disk-full /data/a is full: 99.2 % used  log_dirs=/data/a used_percent=99.2
+
+Every line has an event name that scripts can look for and a sentence that people can read; the fields repeat the
+sentence's facts for machines. Nothing here decides what is worth saying.
+"""
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import TextIO, TypeAlias
+
+Field: TypeAlias = str | int | float | bool | None
+
+LOGGER = logging.getLogger("brimline.guard")
+
+
+def say(level: int, event: str, sentence: str, **fields: Field) -> None:
+    LOGGER.log(level, "%s", sentence, extra={"event": event, "fields": fields})
+
+
+def set_up(stream: TextIO, log_format: str, level: str) -> None:
+    """Again is fine: a reload may change both."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_JsonLine() if log_format == "json" else _TextLine())
+    LOGGER.handlers = [handler]
+    LOGGER.setLevel(level.upper())
+    LOGGER.propagate = False
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Field]:
+    fields: dict[str, Field] = getattr(record, "fields", {})
+    return fields
+
+
+class _TextLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        event = getattr(record, "event", record.name)
+        pairs = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
+        sentence = _one_line(record.getMessage())
+        line = f"{_timestamp(record)} {record.levelname:<7} {event} {sentence}{' ' if pairs else ''}{pairs}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class _JsonLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": _timestamp(record),
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", record.name),
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _quoted(value: Field) -> str:
+    """As logfmt has it: plain where it can be, in quotes where a space or a quote would split it."""
+    text = json.dumps(value) if isinstance(value, bool) or value is None else str(value)
+    plain = text.isprintable() and text and not set(text) & set(' "=')
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())

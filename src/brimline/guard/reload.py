@@ -1,0 +1,49 @@
+"""What a new reading of the properties file changes: what takes effect at once, and what needs a restart."""
+
+from dataclasses import dataclass, replace
+
+from brimline.guard.config import GuardConfig, Setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    key: str
+    was: str
+    now: str
+    takes_effect: bool
+
+    def __str__(self) -> str:
+        rest = "" if self.takes_effect else " (needs a restart of the guard; until then the old value counts)"
+        return f"{self.key}: {self.was} -> {self.now}{rest}"
+
+
+def reloaded(running: GuardConfig, read: GuardConfig) -> tuple[GuardConfig, tuple[Change, ...]]:
+    """The configuration to run by from now on, and every change with its fate."""
+    settings: dict[str, Setting] = {}
+    changes = []
+    for name, was in running.settings.items():
+        now = read.settings[name]
+        takes_effect = was.key.reloadable
+        if was.value != now.value:
+            changes.append(Change(key=name, was=str(was.value), now=str(now.value), takes_effect=takes_effect))
+        settings[name] = now if takes_effect else was
+    changes += _changes_of_the_rest(running, read)
+    return replace(running, settings=settings, warnings=read.warnings), tuple(changes)
+
+
+def _changes_of_the_rest(running: GuardConfig, read: GuardConfig) -> list[Change]:
+    """What belongs to the broker, and what holds secrets: the latter is named without its value."""
+    changes = []
+    for field in ("node_id", "log_dirs", "listeners", "retention_check_interval", "remote_task_interval"):
+        was, now = getattr(running.broker, field), getattr(read.broker, field)
+        if was != now:
+            changes.append(Change(key=field.replace("_", "."), was=_shown(was), now=_shown(now), takes_effect=False))
+    if replace(running.admin, ssl_context=None) != replace(read.admin, ssl_context=None):
+        changes.append(Change(key="brimline.admin.*", was="(as it was)", now="(changed)", takes_effect=False))
+    if running.jmx != read.jmx:
+        changes.append(Change(key="brimline.jmx.*", was="(as it was)", now="(changed)", takes_effect=False))
+    return changes
+
+
+def _shown(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

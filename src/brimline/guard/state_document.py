@@ -1,0 +1,153 @@
+"""``/v1/state``: what the guard knows now, as one JSON document.
+
+::
+
+    {"format": "brimline.guard-state", "version": 1, "observedAt": "2026-01-31T12:00:00.000Z",
+     "guard": {"version": "…", "startedAt": "…", "enforcement": "observe", "config": "…/server.properties",
+               "deadTasks": []},
+     "broker": {"id": 1, "connected": true, "publishesPercentages": false, "failure": null},
+     "limits": {"maxUsedPercent": 99, "minFreeBytes": 1073741824, "releaseMarginPercent": 0,
+                "retentionDiskUsagePercent": 100, "checkIntervalMs": 60000},
+     "volumes": [
+       {"device": "8:1", "mountPoint": "/data", "logDirs": ["/data/a"], "state": "ok" | "full" | "unknown",
+        "breaches": ["disk.max.used.percent"], "totalBytes": 1, "usableBytes": 1, "reservedBytes": 0,
+        "usedPercent": 12.345, "bytesToLimit": 1, "fillRateBytesPerSecond": 0.5, "secondsToLimit": null,
+        "nextLookSeconds": 60.0, "observedAt": "…", "failure": null | {"kind": "stalled", "message": "…"},
+        "wouldDo": ["would refuse Produce …"]}],
+     "retention": {
+       "plain":  null | {"ageSeconds": 1.5, "partitions": 12, "over100": 1,
+                         "highest": [{"topic": "…", "partition": 0, "percent": 104}], "unknown": {"topic": "why"}},
+       "tiered": null | {… the same for the totals …, "unknown": {"topic-0": "why"}}}}
+
+What is unknown is ``null``. ``highest`` has the ten fullest; all of them are in ``/metrics``. Keys are added, never
+changed or removed, while ``version`` stays.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from brimline import __version__
+from brimline.guard import keys
+from brimline.guard.config import GuardConfig
+from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.guard.percent_task import PercentReport
+from brimline.guard.percentages import Column
+from brimline.guard.sentences import would_do
+from brimline.model import Failure, used_percent
+
+FORMAT, VERSION = "brimline.guard-state", 1
+_HIGHEST = 10
+
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardState:
+    """Everything that the document tells, gathered at one moment."""
+
+    now: datetime
+    seconds: float
+    started_at: datetime
+    config: GuardConfig
+    disks: DiskReport
+    percents: PercentReport
+    mount_points: Mapping[str, str]
+    dead_tasks: Sequence[str] = ()
+
+
+def state_document(state: GuardState) -> bytes:
+    config = state.config
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "observedAt": _time(state.now),
+        "guard": {
+            "version": __version__,
+            "startedAt": _time(state.started_at),
+            "enforcement": config.text(keys.ENFORCEMENT),
+            "config": config.path,
+            "deadTasks": list(state.dead_tasks),
+        },
+        "broker": {
+            "id": config.broker.node_id,
+            "connected": state.percents.publishes_percentages is not None and state.percents.failure is None,
+            "publishesPercentages": state.percents.publishes_percentages,
+            "failure": _failure(state.percents.failure),
+        },
+        "limits": {
+            "maxUsedPercent": state.disks.limits.max_used_percent,
+            "minFreeBytes": state.disks.limits.min_free_bytes,
+            "releaseMarginPercent": state.disks.limits.release_margin_percent,
+            "retentionDiskUsagePercent": config.number(keys.RETENTION_PERCENT),
+            "checkIntervalMs": config.number(keys.CHECK_INTERVAL),
+        },
+        "volumes": [_volume(volume, state) for volume in state.disks.volumes],
+        "retention": _retention(state),
+    }
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
+
+
+def _volume(volume: VolumeStatus, state: GuardState) -> Json:
+    reading = volume.reading
+    known = reading.total_bytes is not None and reading.usable_bytes is not None
+    return {
+        "device": reading.device,
+        "mountPoint": state.mount_points.get(reading.device),
+        "logDirs": list(volume.log_dirs),
+        "state": volume.state.value,
+        "breaches": [breach.value for breach in volume.breaches],
+        "totalBytes": reading.total_bytes,
+        "usableBytes": reading.usable_bytes,
+        "reservedBytes": reading.reserved_bytes,
+        "usedPercent": round(used_percent(reading.total_bytes or 0, reading.usable_bytes or 0), 3) if known else None,
+        "bytesToLimit": volume.bytes_to_limit,
+        "fillRateBytesPerSecond": None if volume.fill_rate is None else round(volume.fill_rate, 1),
+        "secondsToLimit": None if volume.seconds_left is None else round(volume.seconds_left, 1),
+        "nextLookSeconds": round(volume.next_look, 3),
+        "observedAt": _time(reading.observed_at),
+        "failure": _failure(reading.failure),
+        "wouldDo": would_do(volume, state.config.number(keys.RETENTION_PERCENT)),
+    }
+
+
+def _retention(state: GuardState) -> Json:
+    plain, tiered = state.percents.plain, state.percents.tiered
+    return {
+        "plain": None
+        if plain is None
+        else {
+            **_column(plain.current, state.seconds - plain.seconds),
+            "unknown": {topic: failure.message for topic, failure in plain.unknown.items()},
+        },
+        "tiered": None
+        if tiered is None
+        else {
+            **_column(tiered.total, state.seconds - tiered.seconds),
+            "unknown": {str(partition): reason.sentence for partition, reason in tiered.unknown.items()},
+        },
+    }
+
+
+def _column(column: Column, age: float) -> Json:
+    fullest = np.argsort(-column.values, kind="stable")[:_HIGHEST].tolist()
+    return {
+        "ageSeconds": round(age, 3),
+        "partitions": len(column),
+        "over100": int((column.values > 100).sum()),
+        "highest": [
+            {"topic": column.rows[row][0], "partition": int(column.rows[row][1]), "percent": int(column.values[row])}
+            for row in fullest
+        ],
+    }
+
+
+def _failure(failure: Failure | None) -> Json | None:
+    return None if failure is None else {"kind": failure.kind.value, "message": failure.message}
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

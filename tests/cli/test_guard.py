@@ -1,0 +1,117 @@
+"""``guard``, ``doctor`` and ``status`` as commands: what they print and how they end."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from brimline.cli import main
+from brimline.cli.parser import COMMANDS
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    path = tmp_path / "log-dir"
+    path.mkdir()
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def properties(tmp_path: Path, log_dir: Path) -> Path:
+    """Of a broker that does not run."""
+    path = tmp_path / "server.properties"
+    path.write_text(
+        f"node.id=1\nlog.dirs={log_dir}\nlisteners=PLAINTEXT://127.0.0.1:{free_port()}\n"
+        "brimline.admin.default.api.timeout.ms=2000\nbrimline.admin.request.timeout.ms=2000\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize("command", ["guard", "doctor", "status"])
+def test_help_shows_examples_and_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command in COMMANDS
+
+    assert main([command, "--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "examples:" in shown
+    assert "exit codes:" in shown
+
+
+@pytest.mark.parametrize("command", [["guard"], ["guard", "--check"], ["doctor"]])
+def test_all_mistakes_of_the_file_are_on_stderr(
+    command: list[str], properties: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties.write_text(properties.read_text() + "disk.max.used.percent=1\nbrimline.log.format=xml\n")
+
+    code = main([*command, "--config", str(properties)])
+
+    said = capsys.readouterr().err
+    assert code == 1
+    assert f"{properties} line 6: disk.max.used.percent=1: allowed: a whole number from 10 to 100" in said
+    assert f"{properties} line 7: brimline.log.format=xml: allowed: text, json" in said
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["guard", "--config", str(tmp_path / "missing")])
+
+    assert code == 1
+    assert capsys.readouterr().err.startswith("brimline: cannot read the properties file")
+
+
+def test_check_explains_in_plain_words(properties: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["guard", "--check", "--config", str(properties)])
+
+    shown = capsys.readouterr().out
+    assert code == 3
+    assert "a log dir is full when more than 99 % of its volume is used or less than 1.00 GiB of it is usable" in shown
+    assert f"{log_dir}: device" in shown
+    assert "PROBLEM no retention percentages" in shown
+    assert "refused the connection" in shown
+
+
+def test_doctor_for_programs(properties: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", "--config", str(properties), "--output", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert document["format"] == "brimline.doctor"
+    (problem,) = [finding for finding in document["findings"] if finding["weight"] == "problem"]
+    assert problem["topic"] == "broker"
+
+
+def test_an_impossible_minimum_is_named_with_its_line(properties: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    properties.write_text(properties.read_text() + f"disk.min.free.bytes={2**62}\n")
+
+    main(["doctor", "--config", str(properties)])
+
+    shown = capsys.readouterr().out
+    assert "it would always be full" in shown
+    assert "line 6" in shown
+
+
+def test_a_log_dir_that_is_not_there(properties: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log_dir.rmdir()
+
+    main(["doctor", "--config", str(properties)])
+
+    assert f"{log_dir} does not exist: is its volume mounted?" in capsys.readouterr().out
+
+
+def test_status_without_a_guard_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["status", "--url", f"http://127.0.0.1:{free_port()}"])
+
+    assert code == 1
+    assert "no guard answers at" in capsys.readouterr().err
+
+
+def test_status_of_something_that_is_no_address(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--url", "file:///etc/passwd"]) == 1
+    assert "write http://host:port" in capsys.readouterr().err

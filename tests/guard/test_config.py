@@ -1,0 +1,189 @@
+"""The broker's own file as the guard reads it: the KIPs' names, and every mistake by key, value and line."""
+
+import pytest
+
+from brimline.guard import keys
+from brimline.guard.config import BadConfig
+from brimline.model import Bytes
+from brimline.observe.client_config import SecurityProtocol
+from tests.guard.files import BROKER, FIRST_LINE, config, problems
+
+
+def test_the_kips_defaults() -> None:
+    read = config()
+
+    assert read.number(keys.CHECK_INTERVAL) == 60_000
+    assert read.number(keys.MAX_USED_PERCENT) == 99
+    assert read.number(keys.MIN_FREE_BYTES) == 1073741824
+    assert read.number(keys.RETENTION_PERCENT) == 100
+    assert read.text(keys.ENFORCEMENT) == "observe"
+
+
+def test_the_kips_keys_under_the_kips_names() -> None:
+    read = config("disk.max.used.percent=85\ndisk.min.free.bytes=5000\ndisk.usage.check.interval.ms=2000\n")
+
+    assert read.limits.max_used_percent == 85
+    assert read.limits.min_free_bytes == Bytes(5000)
+    assert read.pace.interval == 2.0
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("disk.max.used.percent=9", "from 10 to 100"),
+        ("disk.max.used.percent=101", "from 10 to 100"),
+        ("disk.max.used.percent=99%", "from 10 to 100"),
+        ("disk.max.used.percent=", "from 10 to 100"),
+        ("disk.min.free.bytes=-1", "from 0 up"),
+        ("disk.min.free.bytes=1GB", "from 0 up"),
+        ("disk.usage.check.interval.ms=0", "from 1 up"),
+        ("log.retention.disk.usage.percent=-1", "from 0 to 100"),
+        ("brimline.disk.fast.sampling=yes", "true or false"),
+        ("brimline.disk.fast.sampling.floor.ms=99", "from 100 up"),
+        ("brimline.metrics.publish=some", "auto, all, none"),
+        ("brimline.metrics.port=65536", "from 0 to 65535"),
+        ("brimline.log.format=xml", "text, json"),
+    ],
+)
+def test_a_wrong_value_is_named_with_key_value_range_file_and_line(line: str, allowed: str) -> None:
+    key, _, value = line.partition("=")
+
+    (problem,) = problems(line)
+
+    assert problem.startswith(f"server.properties line {FIRST_LINE}: {key}")
+    assert value in problem
+    assert allowed in problem
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    found = problems("disk.max.used.percent=5\ndisk.min.free.bytes=x\nbrimline.log.level=loud\n")
+
+    assert [problem.split(":")[0] for problem in found] == [
+        f"server.properties line {FIRST_LINE + number}" for number in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("brimline.metric.port", "brimline.metrics.port"),
+        ("brimline.enforcment", "brimline.enforcement"),
+        ("brimline.jmx.prot", "brimline.jmx.port"),
+    ],
+)
+def test_an_unknown_key_of_ours_is_an_error_with_a_suggestion(key: str, near: str) -> None:
+    (problem,) = problems(f"{key}=1")
+
+    assert f"did you mean {near}?" in problem
+
+
+def test_a_mistyped_limit_is_a_warning_because_kafka_would_be_silent() -> None:
+    read = config("disk.max.used.percents=80\n")
+
+    assert any("did you mean disk.max.used.percent?" in warning for warning in read.warnings)
+
+
+def test_the_second_spelling_is_accepted_with_a_warning() -> None:
+    read = config("disk.free.limit.bytes=123\n")
+
+    assert read.limits.min_free_bytes == 123
+    assert any("second spelling" in warning for warning in read.warnings)
+
+
+def test_both_spellings_with_one_value_are_fine() -> None:
+    assert config("disk.free.limit.bytes=123\ndisk.min.free.bytes=123\n").limits.min_free_bytes == 123
+
+
+def test_both_spellings_with_two_values_contradict_each_other() -> None:
+    (problem,) = problems("disk.free.limit.bytes=123\ndisk.min.free.bytes=124\n")
+
+    assert "contradicts disk.min.free.bytes=124" in problem
+    assert f"line {FIRST_LINE + 1}" in problem
+
+
+def test_enforcing_is_refused_in_this_version() -> None:
+    (problem,) = problems("brimline.enforcement=enforce\n")
+
+    assert "only observes" in problem
+
+
+def test_a_key_that_stands_twice_is_warned_about_and_the_last_counts() -> None:
+    read = config("disk.max.used.percent=80\ndisk.max.used.percent=70\n")
+
+    assert read.limits.max_used_percent == 70
+    assert any(f"lines {FIRST_LINE}, {FIRST_LINE + 1}" in warning for warning in read.warnings)
+
+
+def test_continuation_lines_are_read_as_java_reads_them() -> None:
+    read = config("disk.max.used.percent=\\\n   75\n")
+
+    assert read.limits.max_used_percent == 75
+
+
+def test_the_admin_client_uses_the_brokers_own_listener() -> None:
+    read = config()
+
+    assert read.admin.bootstrap_servers == ("127.0.0.1:9093",)
+    assert read.admin.security_protocol is SecurityProtocol.PLAINTEXT
+    assert read.admin.client_id == "brimline-guard"
+
+
+def test_another_listener_and_its_credentials_by_name() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="g" password="s";'
+    read = config(
+        f"brimline.admin.listener=client\nbrimline.admin.sasl.mechanism=PLAIN\nbrimline.admin.sasl.jaas.config={jaas}\n"
+    )
+
+    assert read.admin.bootstrap_servers == ("broker7.example.org:9092",)
+    assert read.admin.security_protocol is SecurityProtocol.SASL_SSL
+    assert (read.admin.sasl_username, read.admin.sasl_password) == ("g", "s")
+
+
+def test_an_unknown_listener_is_refused_with_those_there_are() -> None:
+    (problem,) = problems("brimline.admin.listener=INSIDE\n")
+
+    assert f"line {FIRST_LINE}" in problem
+    assert "CLIENT, ADMIN" in problem
+
+
+def test_an_unknown_client_property_is_an_error_with_a_suggestion() -> None:
+    (problem,) = problems("brimline.admin.sasl.mechanisms=PLAIN\n")
+
+    assert "did you mean brimline.admin.sasl.mechanism?" in problem
+
+
+def test_no_secret_is_ever_shown() -> None:
+    with pytest.raises(BadConfig) as refused:
+        config("brimline.admin.listener=CLIENT\nbrimline.admin.sasl.jaas.config=hunter2\n")
+
+    assert "hunter2" not in str(refused.value)
+
+
+def test_jmx_is_off_without_a_port() -> None:
+    assert config().jmx is None
+
+
+def test_jmx_properties_are_passed_on() -> None:
+    read = config("brimline.jmx.port=9999\nbrimline.jmx.com.sun.management.jmxremote.ssl=true\n")
+
+    assert read.jmx is not None
+    assert read.jmx.properties == {"com.sun.management.jmxremote.ssl": "true"}
+
+
+def test_every_key_has_a_sentence_and_a_place_in_the_table() -> None:
+    table = keys.markdown_table()
+
+    for key in keys.KEYS:
+        assert key.sentence.endswith(".")
+        assert f"| `{key.name}` |" in table
+
+
+def test_every_default_is_allowed() -> None:
+    for key in keys.KEYS:
+        assert key.parse(str(key.default)) == key.default
+
+
+def test_a_controllers_file_is_refused() -> None:
+    (problem, *_) = problems(broker=BROKER.replace("process.roles=broker", "process.roles=controller"))
+
+    assert "controller" in problem

@@ -1,0 +1,134 @@
+"""The server on a real socket: what it answers, and what no client can do to it."""
+
+import json
+import socket
+from collections.abc import Iterator
+from http import HTTPStatus
+from urllib.request import urlopen
+
+import pytest
+
+from brimline.guard import http
+from brimline.guard.http import HttpServer, Request, Response, parse_request
+from brimline.model import BadInput
+
+TIMEOUT = 10.0
+
+
+def respond(request: Request) -> Response:
+    if request.path == "/large":
+        return Response(body=b"x" * 20_000_000)
+    return Response(body=json.dumps([request.method, request.path, request.headers.get("accept")]).encode())
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    server = HttpServer("127.0.0.1", 0, respond)
+    yield server.start()
+    server.stop()
+
+
+def talk(port: int, sent: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT) as connection:
+        connection.sendall(sent)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+    return received
+
+
+def test_a_get_is_answered(port: int) -> None:
+    with urlopen(f"http://127.0.0.1:{port}/a?b=c", timeout=TIMEOUT) as answer:
+        assert json.load(answer)[:2] == ["GET", "/a"]
+
+
+def test_a_head_has_the_length_and_no_body(port: int) -> None:
+    answer = talk(port, b"HEAD /a HTTP/1.1\r\n\r\n")
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"Content-Length: 20" in head
+    assert body == b""
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_nothing_but_reading_is_allowed(method: str) -> None:
+    refused = parse_request(f"{method} /v1/state HTTP/1.1\r\n\r\n".encode())
+
+    assert isinstance(refused, Response)
+    assert refused.status is HTTPStatus.METHOD_NOT_ALLOWED
+
+
+@pytest.mark.parametrize(
+    "head", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET\r\n\r\n", b"GET / SPDY/1\r\n\r\n", b"GET http HTTP/1.1\r\n\r\n"]
+)
+def test_what_is_not_http_is_a_bad_request(port: int, head: bytes) -> None:
+    assert talk(port, head).startswith(b"HTTP/1.1 400 ")
+
+
+def test_headers_are_bounded(port: int) -> None:
+    assert talk(port, b"GET / HTTP/1.1\r\nX: " + b"x" * 8000 + b"\r\nY: " + b"y" * 8000 + b"\r\n\r\n").startswith(
+        b"HTTP/1.1 431 "
+    )
+
+
+def test_a_client_that_goes_away_in_the_middle_harms_nobody(port: int) -> None:
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT) as connection:
+            connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+
+    with urlopen(f"http://127.0.0.1:{port}/a", timeout=TIMEOUT) as answer:
+        assert answer.status == 200
+
+
+def test_clients_that_never_finish_do_not_keep_others_out(port: int) -> None:
+    """Each is cut off after the timeout; until then those beyond the bound are told so."""
+    slow = [socket.create_connection(("127.0.0.1", port), TIMEOUT) for _ in range(http.MAX_CONNECTIONS - 1)]
+    try:
+        for connection in slow:
+            connection.sendall(b"GET / HT")
+        with urlopen(f"http://127.0.0.1:{port}/a", timeout=TIMEOUT) as answer:
+            assert answer.status == 200
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_more_than_the_bound_are_told_so(port: int) -> None:
+    slow = [socket.create_connection(("127.0.0.1", port), TIMEOUT) for _ in range(http.MAX_CONNECTIONS)]
+    try:
+        assert talk(port, b"GET / HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 503 ")
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_a_reader_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "WRITE_TIMEOUT", 0.1)
+    server = HttpServer("127.0.0.1", 0, respond)
+    port = server.start()
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        with urlopen(f"http://127.0.0.1:{port}/a", timeout=TIMEOUT) as answer:
+            assert answer.status == 200
+    server.stop()
+
+
+def test_a_request_that_never_comes_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "READ_TIMEOUT", 0.1)
+    server = HttpServer("127.0.0.1", 0, respond)
+    port = server.start()
+
+    answer = b""
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT) as connection:
+        try:
+            answer = connection.recv(10)
+        except ConnectionResetError:
+            answer = b""
+    server.stop()
+
+    assert answer == b""
+
+
+def test_a_taken_port_is_one_sentence(port: int) -> None:
+    with pytest.raises(BadInput, match=f"brimline.metrics.port={port}"):
+        HttpServer("127.0.0.1", port, respond).start()

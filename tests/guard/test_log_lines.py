@@ -1,0 +1,48 @@
+"""One event a line, for people and for programs."""
+
+import io
+import json
+import logging
+
+from brimline.guard.log_lines import say, set_up
+
+
+def said(log_format: str, level: str = "info") -> io.StringIO:
+    stream = io.StringIO()
+    set_up(stream, log_format, level)
+    return stream
+
+
+def test_a_line_for_people() -> None:
+    stream = said("text")
+
+    say(logging.WARNING, "disk-full", "/a is full", log_dirs="/a", used=99.5, note="two words", none=None)
+
+    line = stream.getvalue()
+    assert line.endswith(' WARNING disk-full /a is full  log_dirs=/a used=99.5 note="two words" none=null\n')
+    assert line[:11].endswith("T")
+
+
+def test_a_line_for_programs() -> None:
+    stream = said("json")
+
+    say(logging.INFO, "started", "watching", port=1)
+
+    line = json.loads(stream.getvalue())
+    assert (line["level"], line["event"], line["message"], line["port"]) == ("info", "started", "watching", 1)
+
+
+def test_an_event_is_one_line_whatever_it_says() -> None:
+    stream = said("text")
+
+    say(logging.INFO, "config", "two\nlines", path="a\nb")
+
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_the_level_leaves_out_what_is_below() -> None:
+    stream = said("text", "error")
+
+    say(logging.WARNING, "disk-full", "not said")
+
+    assert stream.getvalue() == ""

@@ -1,0 +1,127 @@
+"""Which of KIP-1257's percentages are published, and how a volume's state becomes numbers."""
+
+import pytest
+
+from brimline.decide.disk_state import DiskLimits
+from brimline.decide.fill_rate import Pace
+from brimline.guard.disk_task import DiskSettings, DiskTask
+from brimline.guard.percent_task import PercentTask
+from brimline.guard.publish import Publisher
+from brimline.metrics import catalogue
+from brimline.metrics.board import MetricBoard
+from brimline.metrics.metric import Metric
+from brimline.model import Bytes, Failure, FailureKind, TopicPartition
+from tests.guard.brokers import FakeBroker, facts, held
+from tests.guard.test_percent_task import DOWN, FOREVER, PLAIN, TIERED
+from tests.guard.ticking import Answers, FakeDisks, TickingClock
+
+ROWS = [("orders", 0, 500, False), ("orders", 0, 100, True), ("t", 0, 90, False), ("forever", 0, 70, False)]
+TOPICS = {"orders": held(PLAIN), "t": held(TIERED, 0), "forever": held(FOREVER, 0)}
+
+
+class Published:
+    def __init__(self) -> None:
+        self.board = MetricBoard()
+        self.clock = TickingClock()
+        self.publisher = Publisher(self.board, self.clock)
+
+    def of(self, metric: Metric) -> dict[tuple[str, ...], float] | None:
+        for family in self.board.families():
+            if family.name == metric.name:
+                return {row: float(value) for row, value in zip(family.label_values, family.values, strict=True)}
+        return None
+
+    def percentages(self, publish: str, *, publishes_percentages: bool, failure: Failure | None = None) -> None:
+        broker = FakeBroker(facts(ROWS, TOPICS, publishes_percentages=publishes_percentages))
+        broker.remote = {TopicPartition(topic, 0): (Bytes(600), Bytes(40)) for topic in ("t", "forever")}
+        broker.failure = failure
+        task = PercentTask(broker, self.clock, 300.0, 30.0, lambda report: self.publisher.percentages(report, publish))
+        task.step()
+
+
+@pytest.fixture
+def published() -> Published:
+    return Published()
+
+
+def test_on_an_old_broker_auto_publishes_everything(published: Published) -> None:
+    published.percentages("auto", publishes_percentages=False)
+
+    assert published.of(catalogue.LOG_RETENTION_SIZE) == {("orders", "0"): 50, ("t", "0"): 0, ("forever", "0"): 0}
+    assert published.of(catalogue.FUTURE_LOG_RETENTION_SIZE) == {("orders", "0"): 10}
+    assert published.of(catalogue.REMOTE_RETENTION_SIZE) == {("t", "0"): 64, ("forever", "0"): 0}
+    assert published.of(catalogue.LOCAL_RETENTION_SIZE) == {("t", "0"): 90, ("forever", "0"): 70}
+
+
+def test_on_a_new_broker_auto_publishes_only_what_it_shows_wrongly(published: Published) -> None:
+    published.percentages("auto", publishes_percentages=True)
+
+    assert published.of(catalogue.LOG_RETENTION_SIZE) is None
+    assert published.of(catalogue.REMOTE_RETENTION_SIZE) == {("forever", "0"): 0}
+    assert published.of(catalogue.LOCAL_RETENTION_SIZE) == {("forever", "0"): 70}
+
+
+def test_all_publishes_everything_on_any_broker(published: Published) -> None:
+    published.percentages("all", publishes_percentages=True)
+
+    assert published.of(catalogue.LOCAL_RETENTION_SIZE) == {("t", "0"): 90, ("forever", "0"): 70}
+
+
+def test_none_publishes_none(published: Published) -> None:
+    published.percentages("none", publishes_percentages=False)
+
+    assert published.of(catalogue.LOG_RETENTION_SIZE) is None
+    assert published.of(catalogue.BROKER_CONNECTED) == {(): 1}
+
+
+def test_a_change_to_none_takes_back_what_was_published(published: Published) -> None:
+    published.percentages("all", publishes_percentages=False)
+    published.percentages("none", publishes_percentages=False)
+
+    assert published.of(catalogue.LOG_RETENTION_SIZE) is None
+
+
+def test_a_broker_that_does_not_run_leaves_no_figures_and_is_counted(published: Published) -> None:
+    published.percentages("all", publishes_percentages=False)
+    published.percentages("all", publishes_percentages=False, failure=DOWN)
+
+    assert published.of(catalogue.LOG_RETENTION_SIZE) is None
+    assert published.of(catalogue.BROKER_CONNECTED) == {(): 0}
+    assert published.of(catalogue.ERRORS) == {("unreachable",): 1}
+
+
+def watched(published: Published, disks: FakeDisks, limits: DiskLimits) -> None:
+    answers = Answers()
+    settings = DiskSettings(limits=limits, pace=Pace(interval=60.0), stall_timeout=10.0)
+    task = DiskTask(list(disks.usable), settings, published.clock, answers, lambda _was, _volume: None, disks.look)
+    task.step()
+    answers.wait(len(disks.usable))
+    task.step()
+    published.publisher.disks(task.report)
+
+
+def test_a_full_volume_is_1_for_each_of_its_log_dirs(published: Published) -> None:
+    watched(published, FakeDisks(a=50, b=50), DiskLimits(max_used_percent=90, min_free_bytes=Bytes(0)))
+
+    assert published.of(catalogue.LOG_DIRECTORY_DISK_FULL) == {("a",): 1, ("b",): 1}
+    assert published.of(catalogue.DISK_FULL_LOG_DIRECTORY_COUNT) == {(): 2}
+    assert published.of(catalogue.VOLUME_TO_LIMIT) == {("a", "8:1"): -50, ("b", "8:1"): -50}
+
+
+def test_an_unknown_volume_is_not_full_and_has_no_bytes(published: Published) -> None:
+    disks = FakeDisks(a=50)
+    disks.failure["a"] = Failure(kind=FailureKind.GONE, message="gone")
+
+    watched(published, disks, DiskLimits(max_used_percent=90, min_free_bytes=Bytes(0)))
+
+    states = published.of(catalogue.VOLUME_STATE)
+    assert published.of(catalogue.LOG_DIRECTORY_DISK_FULL) == {("a",): 0}
+    assert published.of(catalogue.VOLUME_USABLE) == {}
+    assert states is not None
+    assert states[("a", "unknown", "unknown")] == 1
+
+
+def test_without_limits_the_distance_is_infinite(published: Published) -> None:
+    watched(published, FakeDisks(a=50), DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0)))
+
+    assert published.of(catalogue.VOLUME_TO_LIMIT) == {("a", "8:1"): float("inf")}

@@ -1,0 +1,102 @@
+"""A real guard beside a real broker: the daemon as a process in the sandbox's own mount namespace."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brimline.sandbox import Sandbox
+from tests.integration.cluster import PATIENCE_SECONDS
+
+# Quick enough for a test to wait for, and 0: any free port, which the log names.
+QUICK = {"brimline.metrics.port": "0", "disk.usage.check.interval.ms": "300", "brimline.disk.stall.timeout.ms": "2000"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningGuard:
+    process: "subprocess.Popen[str]"
+    port: int
+    log: Path
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE_SECONDS) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def state(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.get("/v1/state"))
+        return document
+
+    def states(self) -> dict[str, str]:
+        """Log dir → state, by the last two parts of its path, which are unique in a sandbox."""
+        return states_of(self.state())
+
+    def samples(self, metric: str) -> dict[str, float]:
+        """Labels as written → value, of one Prometheus metric."""
+        found = {}
+        for line in self.get("/metrics").splitlines():
+            name, _, rest = line.partition("{") if "{" in line else line.partition(" ")
+            if name == metric:
+                labels, _, value = rest.rpartition("} ")
+                found[labels] = float(value)
+        return found
+
+    def percent(self, metric: str, topic: str, partition: int = 0) -> float | None:
+        return self.samples(metric).get(f'topic="{topic}",partition="{partition}"')
+
+    def said(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def events(self) -> list[str]:
+        return [line["event"] for line in self.said()]
+
+
+def states_of(state: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "/".join(Path(path).parts[-2:]): volume["state"] for volume in state["volumes"] for path in volume["logDirs"]
+    }
+
+
+def write_config(sandbox: Sandbox, added: Mapping[str, str], broker: int = 1) -> Path:
+    """The broker's own properties with ours behind them, in a file beside it; its path in there."""
+    own = sandbox.broker(broker).node.server_properties
+    path = own.with_name("guard.properties")
+    lines = "".join(f"{key}={value}\n" for key, value in added.items())
+    sandbox.outside(path).write_text(sandbox.outside(own).read_text() + lines)
+    return path
+
+
+@contextmanager
+def guard(
+    sandbox: Sandbox, log: Path, added: Mapping[str, str] | None = None, *, broker: int = 1, user: int | None = None
+) -> Iterator[RunningGuard]:
+    """``user``: run as this uid, without any capability."""
+    config = write_config(sandbox, {**QUICK, "brimline.log.format": "json", **(added or {})}, broker)
+    command = [sys.executable, "-m", "brimline.cli", "guard", "--config", str(config)]
+    if user is not None:
+        command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", *command]
+    with log.open("w") as stream:
+        process = subprocess.Popen(sandbox.inside(command), stderr=stream, text=True, stdin=subprocess.DEVNULL)
+    try:
+        yield RunningGuard(process=process, port=_port(process, log), log=log)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def _port(process: "subprocess.Popen[str]", log: Path) -> int:
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < give_up_at:
+        for line in log.read_text().splitlines():
+            if '"event": "started"' in line:
+                port: int = json.loads(line)["port"]
+                return port
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.05)
+    raise AssertionError(f"the guard did not start: {log.read_text()}")

@@ -1,0 +1,214 @@
+"""KIP-1201's disk state on real volumes: up by Kafka's data and by a foreign file, down again; and unknown ones."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brimline.model import Bytes
+from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from tests.integration.cluster import brimline, create_topic, eventually, produce
+from tests.integration.guarded import QUICK, guard, write_config
+
+pytestmark = pytest.mark.integration
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a loop-mounted ext4 volume needs root")
+
+MIB = 1 << 20
+FIRST, SECOND, THIRD = "volume-0/log-dir-0", "volume-1/log-dir-0", "volume-1/log-dir-1"
+BY_BYTES = {"disk.max.used.percent": "100", "disk.min.free.bytes": str(16 * MIB)}
+BY_PERCENT = {"disk.max.used.percent": "60", "disk.min.free.bytes": "0"}
+OFF = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
+
+
+@pytest.fixture(scope="module", params=[pytest.param("ext4", marks=needs_root), "tmpfs"])
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    volumes = (
+        VolumeSpec(size=Bytes(64 * MIB), filesystem=request.param),
+        VolumeSpec(size=Bytes(64 * MIB), filesystem=request.param, log_dirs=2),
+    )
+    with Sandbox(SandboxSpec(volumes=volumes)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("limits", [BY_BYTES, BY_PERCENT], ids=["bytes", "percent"])
+def test_a_foreign_file_makes_exactly_its_volume_full_and_its_end_releases_it(
+    sandbox: Sandbox, tmp_path: Path, limits: dict[str, str]
+) -> None:
+    with guard(sandbox, tmp_path / "log", limits) as running:
+        before = running.states()
+        foreign = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(12 * MIB))
+        eventually(lambda: running.states()[FIRST] == "full")
+        while_full = running.states()
+        count = running.samples("kafka_log_logmanager_diskfulllogdirectorycount")
+        sandbox.unfill(foreign)
+        eventually(lambda: running.states()[FIRST] == "ok")
+
+    assert set(before.values()) == {"ok"}
+    assert while_full == {FIRST: "full", SECOND: "ok", THIRD: "ok"}
+    assert list(count.values()) == [1]
+    assert [event for event in running.events() if event == "disk-full"] == ["disk-full"]
+    assert "would refuse Produce" in running.log.read_text()
+
+
+def test_two_log_dirs_on_one_volume_are_full_together(sandbox: Sandbox, tmp_path: Path) -> None:
+    with guard(sandbox, tmp_path / "log", BY_BYTES) as running:
+        foreign = sandbox.fill(sandbox.broker(1).log_dirs[1], leave_free=Bytes(12 * MIB))
+        eventually(lambda: running.states()[SECOND] == "full")
+        states, volumes = running.states(), running.state()["volumes"]
+        full = running.samples("kafka_log_logmanager_logdirectorydiskfull")
+        sandbox.unfill(foreign)
+
+    assert (states[SECOND], states[THIRD]) == ("full", "full")
+    assert sorted(len(volume["logDirs"]) for volume in volumes) == [1, 2]
+    assert sum(full.values()) == 2
+
+
+def test_100_and_0_switch_it_off(sandbox: Sandbox, tmp_path: Path) -> None:
+    foreign = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(1 * MIB))
+    try:
+        with guard(sandbox, tmp_path / "log", OFF) as running:
+            states = running.states()
+    finally:
+        sandbox.unfill(foreign)
+
+    assert set(states.values()) == {"ok"}
+
+
+def test_the_state_is_true_from_the_first_answer(sandbox: Sandbox, tmp_path: Path) -> None:
+    foreign = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(12 * MIB))
+    try:
+        with guard(sandbox, tmp_path / "log", {**BY_BYTES, "disk.usage.check.interval.ms": "600000"}) as running:
+            states = running.states()
+    finally:
+        sandbox.unfill(foreign)
+
+    assert states[FIRST] == "full"
+
+
+def test_near_the_limit_it_looks_long_before_the_interval_is_over(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The interval is ten minutes; filling is seen because the fill rate says to look sooner."""
+    added = {**BY_BYTES, "disk.usage.check.interval.ms": "600000"}
+    with guard(sandbox, tmp_path / "log", added) as running:
+        first = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(24 * MIB))
+        eventually(lambda: running.state()["volumes"][0]["fillRateBytesPerSecond"] is not None)
+        second = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(12 * MIB))
+        eventually(lambda: running.states()[FIRST] == "full")
+        sandbox.unfill(first)
+        sandbox.unfill(second)
+
+
+def test_a_limit_is_reloaded_and_a_port_is_not(sandbox: Sandbox, tmp_path: Path) -> None:
+    with guard(sandbox, tmp_path / "log", OFF) as running:
+        write_config(
+            sandbox,
+            {
+                **QUICK,
+                "brimline.log.format": "json",
+                "disk.max.used.percent": "100",
+                "disk.min.free.bytes": str(65 * MIB),  # more than the volume has
+                "brimline.metrics.port": "1",
+            },
+        )
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: running.states()[FIRST] == "full")
+        write_config(sandbox, {**QUICK, "disk.max.used.percent": "5"})
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "reload-refused" in running.events())
+        still = running.states()[FIRST]
+
+    changed = {line["key"]: line["event"] for line in running.said() if "key" in line}
+    assert changed == {"disk.min.free.bytes": "reloaded", "disk.free.limit.bytes": "reloaded"} | {
+        "brimline.metrics.port": "needs-restart"
+    }
+    assert still == "full"
+
+
+@needs_root
+def test_a_log_dir_that_may_not_be_seen_is_unknown_and_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The guard as an ordinary user, and a volume that this user may not enter."""
+    home, volume = sandbox.broker(1).node.home, sandbox.broker(1).log_dirs[0].parent
+    above = [*home.parents, home]
+    modes = {path: sandbox.outside(path).stat().st_mode & 0o7777 for path in [*above, volume]}
+    for path in above:
+        sandbox.outside(path).chmod(modes[path] | 0o755)
+    sandbox.outside(volume).chmod(0o700)
+    try:
+        with guard(sandbox, tmp_path / "log", OFF, user=65534) as running:
+            states = running.states()
+            (failure,) = [v["failure"] for v in running.state()["volumes"] if v["state"] == "unknown"]
+            up = running.get("/readyz")
+    finally:
+        for path, mode in modes.items():
+            sandbox.outside(path).chmod(mode)
+
+    assert states == {FIRST: "unknown", SECOND: "ok", THIRD: "ok"}
+    assert failure["kind"] == "unreadable"
+    assert "no permission" in failure["message"]
+    assert up == "ok\n"
+
+
+def test_status_shows_it_at_a_glance(sandbox: Sandbox, tmp_path: Path) -> None:
+    with guard(sandbox, tmp_path / "log", BY_BYTES) as running:
+        calm = brimline("status", "--url", f"http://127.0.0.1:{running.port}")
+        foreign = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(12 * MIB))
+        eventually(lambda: running.states()[FIRST] == "full")
+        full = brimline("status", "--url", f"http://127.0.0.1:{running.port}")
+        sandbox.unfill(foreign)
+
+    assert "every volume has room" in calm.stdout
+    assert full.returncode == 3
+    assert "FULL" in full.stdout
+    assert "would refuse Produce" in full.stdout
+
+
+def test_doctor_explains_volumes_and_impossible_limits(sandbox: Sandbox) -> None:
+    path = write_config(sandbox, {**QUICK, "disk.min.free.bytes": str(1 << 30)})
+    command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(path)]
+
+    shown = subprocess.run(sandbox.inside(command), capture_output=True, text=True, check=False)
+
+    assert shown.returncode == 3
+    assert "share one volume" in shown.stdout
+    assert "it would always be full" in shown.stdout
+    assert "broker 1 answers" in shown.stdout
+
+
+def test_kafkas_own_data_makes_a_volume_full_and_retention_releases_it(tmp_path: Path) -> None:
+    volumes = (VolumeSpec(size=Bytes(96 * MIB)),)
+    with (
+        Sandbox(SandboxSpec(volumes=volumes)) as sandbox,
+        guard(sandbox, tmp_path / "log", {"disk.max.used.percent": "40", "disk.min.free.bytes": "0"}) as running,
+    ):
+        create_topic(
+            sandbox,
+            "orders",
+            config={"segment.bytes": str(4 * MIB), "retention.bytes": str(80 * MIB), "file.delete.delay.ms": "0"},
+        )
+        produce(sandbox, "orders", 45)
+        eventually(lambda: running.states()[FIRST] == "full")
+        alter = ("--alter", "--entity-type", "topics", "--entity-name", "orders")
+        sandbox.java_tool(
+            "configs", "--bootstrap-server", sandbox.admin_servers, *alter, "--add-config", "retention.bytes=8388608"
+        )
+        eventually(lambda: running.states()[FIRST] == "ok")
+
+
+def test_a_volume_that_vanishes_is_unknown_and_the_guard_lives(tmp_path: Path) -> None:
+    volumes = (VolumeSpec(size=Bytes(64 * MIB)), VolumeSpec(size=Bytes(64 * MIB)))
+    with (
+        Sandbox(SandboxSpec(volumes=volumes)) as sandbox,
+        guard(sandbox, tmp_path / "log", OFF) as running,
+    ):
+        volume = sandbox.broker(1).log_dirs[1].parent
+        subprocess.run(sandbox.inside(["umount", "--lazy", str(volume)]), check=True)
+        eventually(lambda: running.states()[SECOND] == "unknown")
+        (failure,) = [v["failure"] for v in running.state()["volumes"] if v["state"] == "unknown"]
+
+        assert failure["kind"] == "gone"
+        assert running.states()[FIRST] == "ok"
+        assert "disk-unknown" in running.events()
+        assert running.get("/healthz") == "ok\n"

@@ -1,0 +1,76 @@
+"""The guard as an ordinary principal of a cluster with ACLs: what it lacks is named, one right after the other."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+from brimline.model import Bytes
+from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
+from tests.integration.cluster import create_topic, eventually, produce
+from tests.integration.guarded import QUICK, guard, states_of, write_config
+
+pytestmark = pytest.mark.integration
+
+PLAIN = "kafka_log_log_retentionsizeinpercent"
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+AS_GUARD = {
+    "brimline.admin.listener": "CLIENT",
+    "brimline.admin.sasl.mechanism": "PLAIN",
+    "brimline.admin.sasl.jaas.config": f'{MODULE} required username="guard" password="secret";',
+    "brimline.metrics.publish": "all",
+    "disk.min.free.bytes": "1000000",
+}
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
+    with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)) as running:
+        create_topic(running, "orders", config={"retention.bytes": str(1 << 20)})
+        produce(running, "orders", 0.6)
+        yield running
+
+
+def doctor(sandbox: Sandbox, **added: str) -> "subprocess.CompletedProcess[str]":
+    path = write_config(sandbox, {**QUICK, **AS_GUARD, **added})
+    command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(path)]
+    return subprocess.run(sandbox.inside(command), capture_output=True, text=True, check=False)
+
+
+def allow(sandbox: Sandbox, resource: ResourceType, name: str, operation: ACLOperation) -> None:
+    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
+    client.create_acls([ACL("User:guard", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(resource, name))])
+    client.close()
+
+
+def test_every_missing_right_is_named_until_none_is_missing(sandbox: Sandbox, tmp_path: Path) -> None:
+    nothing = doctor(sandbox)
+    allow(sandbox, ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE)
+    eventually(lambda: "broker 1 answers" in doctor(sandbox).stdout)
+    no_configs = doctor(sandbox)
+    allow(sandbox, ResourceType.TOPIC, "*", ACLOperation.DESCRIBE_CONFIGS)
+    eventually(lambda: doctor(sandbox).returncode == 0)
+    with guard(sandbox, tmp_path / "log", AS_GUARD) as running:
+        eventually(lambda: (running.percent(PLAIN, "orders") or 0) > 50)
+
+    assert nothing.returncode == 3
+    assert "this principal needs DESCRIBE on the cluster" in nothing.stdout
+    assert no_configs.returncode == 3
+    assert "needs DESCRIBE and DESCRIBE_CONFIGS" in no_configs.stdout
+    assert "secret" not in nothing.stdout + no_configs.stdout + running.log.read_text()
+
+
+def test_wrong_credentials_are_named_and_the_disks_are_watched_all_the_same(sandbox: Sandbox, tmp_path: Path) -> None:
+    wrong = {**AS_GUARD, "brimline.admin.sasl.jaas.config": f'{MODULE} required username="guard" password="no";'}
+
+    with guard(sandbox, tmp_path / "log", wrong) as running:
+        eventually(lambda: running.state()["broker"]["failure"] is not None)
+        state = running.state()
+
+    assert state["broker"]["failure"]["kind"] == "not-authenticated"
+    assert set(states_of(state).values()) == {"ok"}
