@@ -85,17 +85,22 @@ def load(sandbox: Sandbox) -> None:
 
 
 def wait_for_uploads(sandbox: Sandbox) -> None:
-    """Until every partition of 'orders' has its closed segments uploaded and the local copies trimmed."""
+    """Until every closed segment of 'orders' is uploaded, and local retention has taken the oldest off the disks."""
 
-    def kept() -> list[int]:
-        return [
-            len(list(folder.glob("*.log")))
+    def base_offsets(folder: Path) -> list[int]:
+        return sorted(int(file.name[:20]) for file in folder.glob("*.log"))
+
+    def is_settled(partition: int) -> bool:
+        local = [
+            base_offsets(folder)
             for broker in sandbox.brokers
             for log_dir in broker.log_dirs
-            for folder in sandbox.outside(log_dir).glob("orders-*")
+            for folder in sandbox.outside(log_dir).glob(f"orders-{partition}")
         ]
+        remote = [base_offsets(folder) for folder in sandbox.outside(sandbox.tiered_dir).glob(f"orders-{partition}-*")]
+        return bool(remote) and all(bases[0] > 0 and set(bases[:-1]) <= set(remote[0]) for bases in local)
 
-    wait_for(lambda: max(kept(), default=99) <= 4)
+    wait_for(lambda: all(is_settled(partition) for partition in range(4)))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

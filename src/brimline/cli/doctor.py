@@ -62,6 +62,10 @@ def examine(args: argparse.Namespace, *, output: str) -> int:
     return ExitCode.PARTIAL if found.problems else ExitCode.DONE
 
 
+# Two blanks and the word in front of a sentence.
+_INDENT = 10
+
+
 def write_json(found: "CheckUp", out: TextIO) -> None:
     findings = [
         {"topic": finding.topic, "weight": finding.weight.value, "sentence": finding.sentence}
@@ -74,7 +78,7 @@ def write_json(found: "CheckUp", out: TextIO) -> None:
 def write_text(found: "CheckUp", out: TextIO) -> None:
     from rich.text import Text
 
-    from brimline.cli.console import console_on
+    from brimline.cli.console import console_on, print_hanging
     from brimline.cli.glyphs import printable
 
     console = console_on(out)
@@ -85,7 +89,7 @@ def write_text(found: "CheckUp", out: TextIO) -> None:
             if finding.topic == topic:
                 word, style = _MARKS[finding.weight.value]
                 line = Text.assemble("  ", (f"{word:<8}", style), printable(finding.sentence))
-                console.print(line, soft_wrap=True)
+                print_hanging(console, line, _INDENT)
     number = len(found.problems)
     verdict = "the guard can do all of its work" if not number else f"{number} problem{'s' * (number > 1)}: see above"
     console.print(Text(f"\n{verdict}", "bold green" if not number else "bold red"), soft_wrap=True)

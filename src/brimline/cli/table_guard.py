@@ -5,13 +5,14 @@ from typing import TextIO
 
 from rich.text import Text
 
-from brimline.cli.console import console_on
+from brimline.cli.console import console_on, print_hanging
 from brimline.cli.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.guard_state import ShownRetention, ShownState, ShownVolume
 from brimline.cli.table_volumes import level_style
 from brimline.model import Percent, human_bytes, human_count, human_percent
 
 _BAR = 24
+_INDENT = 10
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _STYLES = {"ok": "bold green", "full": "bold red", "unknown": "bold magenta"}
 
@@ -20,7 +21,7 @@ def write_guard_table(state: ShownState, out: TextIO) -> None:
     console = console_on(out)
     glyphs = glyphs_for(out)
     for line in guard_lines(state, glyphs):
-        console.print(line, soft_wrap=True)
+        print_hanging(console, line, _INDENT)
 
 
 def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:

@@ -4,14 +4,15 @@ After an unclean election the new leader's log ends an old epoch earlier than th
 uploaded beyond that point is not what the new leader holds at those offsets.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import zip_longest
+from typing import Any
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from brimline.model import BrokerId, Failure, FailureKind, KafkaError, Offset, TopicPartition
 from brimline.observe.connection import Connection, Deadline
+from brimline.observe.leaders import ask_leaders
 
 _CONSUMER = -1
 
@@ -49,23 +50,14 @@ def _ask(
     epochs: Mapping[TopicPartition, int],
     deadline: Deadline,
 ) -> Mapping[TopicPartition, Offset | Failure | None]:
-    by_leader: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for partition in epochs:
-        by_leader[leaders[partition]][partition.topic].append(partition.partition)
-    answers = connection.ask_each(
-        {leader: (leader, _request(topics, epochs)) for leader, topics in by_leader.items()}, deadline
-    )
-    ends: dict[TopicPartition, Offset | Failure | None] = {}
-    for leader, answer in answers.items():
-        if isinstance(answer, Failure):
-            for topic, partitions in by_leader[leader].items():
-                ends.update((TopicPartition(topic, partition), answer) for partition in partitions)
-            continue
+    def read(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | None]]:
         for topic in answer.topics:
-            for partition in topic.partitions:
-                asked = TopicPartition(topic.topic, partition.partition)
-                ends[asked] = _end(partition.error_code, partition.leader_epoch, partition.end_offset, epochs[asked])
-    return ends
+            for found in topic.partitions:
+                partition = TopicPartition(topic.topic, found.partition)
+                yield partition, _end(found.error_code, found.leader_epoch, found.end_offset, epochs[partition])
+
+    asked = {partition: leaders[partition] for partition in epochs}
+    return ask_leaders(connection, asked, lambda topics: _request(topics, epochs), read, deadline)
 
 
 def _request(topics: Mapping[str, list[int]], epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:

@@ -3,14 +3,15 @@
 An answer of -1 means that there is no such offset (nothing tiered, say); it is ``None`` here.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from brimline.model import BrokerId, Failure, FailureKind, KafkaError, Offset, TopicPartition
 from brimline.observe.connection import Connection, Deadline
+from brimline.observe.leaders import ask_leaders
 
 
 class OffsetSpec(IntEnum):
@@ -35,24 +36,16 @@ def list_offsets(
     connection: Connection, leaders: Mapping[TopicPartition, BrokerId], spec: OffsetSpec, deadline: Deadline
 ) -> Mapping[TopicPartition, Offset | Failure | None]:
     """The offset of every partition, asked of its leader."""
-    by_leader: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for partition, leader in leaders.items():
-        by_leader[leader][partition.topic].append(partition.partition)
-    answers = connection.ask_each(
-        {leader: (leader, _request(topics, spec)) for leader, topics in by_leader.items()}, deadline
-    )
-    offsets: dict[TopicPartition, Offset | Failure | None] = {}
-    for leader, answer in answers.items():
-        if isinstance(answer, Failure):
-            for topic, partitions in by_leader[leader].items():
-                offsets.update((TopicPartition(topic, partition), answer) for partition in partitions)
-            continue
-        for topic in answer.topics:
-            for partition in topic.partitions:
-                offsets[TopicPartition(topic.name, partition.partition_index)] = _offset(
-                    partition.error_code, partition.offset
-                )
-    return offsets
+    return ask_leaders(connection, leaders, lambda topics: _request(topics, spec), _offsets, deadline)
+
+
+def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | None]]:
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            yield (
+                TopicPartition(topic.name, partition.partition_index),
+                _offset(partition.error_code, partition.offset),
+            )
 
 
 def _request(topics: Mapping[str, list[int]], spec: OffsetSpec) -> ListOffsetsRequest:

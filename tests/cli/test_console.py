@@ -1,0 +1,24 @@
+import io
+
+import pytest
+from rich.text import Text
+
+from brimline.cli.console import _PassingOn, print_hanging
+
+LINE = "  ok      " + "seven words that do not fit here"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "shown"),
+    [
+        pytest.param(True, "  ok      seven words\n          that do not\n          fit here\n", id="terminal"),
+        pytest.param(False, LINE + "\n", id="pipe"),
+    ],
+)
+def test_what_does_not_fit_goes_on_below_the_text(*, is_terminal: bool, shown: str) -> None:
+    out = io.StringIO()
+    console = _PassingOn(file=out, force_terminal=is_terminal, width=22, no_color=True, highlight=False)
+
+    print_hanging(console, Text(LINE), 10)
+
+    assert out.getvalue() == shown
