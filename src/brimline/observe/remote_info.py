@@ -89,7 +89,7 @@ def describe_with_remote_info(
     deadline = Deadline(timeout)
     notes: list[str] = []
     try:
-        facts = _look_at_uploads(connection, topics, timeout, deadline, progress, notes)
+        facts = _look_at_uploads(connection, topics, deadline, progress, notes)
     except ObservationFailed as error:
         notes.append(f"remote information is not known: {error}")
         return _without_remote_info(describe(deadline.renewed()), topics, notes)
@@ -114,7 +114,6 @@ def _without_remote_info(brokers: LogDirsByBroker, asked: frozenset[str] | None,
 def _look_at_uploads(
     connection: Connection,
     names: frozenset[str] | None,
-    timeout: timedelta,
     deadline: Deadline,
     progress: Progress | None,
     notes: list[str],
@@ -128,7 +127,7 @@ def _look_at_uploads(
     if isinstance(metadata_topic, Reason):
         return RemoteFacts(topics=reasons | dict.fromkeys(tiered, metadata_topic))
     keys = [(_id(topic), partition) for topic in tiered.values() for partition in topic.leaders]
-    logs = read_remote_logs(connection, keys, metadata_topic.leaders, timeout, deadline.renewed(), progress)
+    logs = read_remote_logs(connection, keys, metadata_topic.leaders, deadline.renewed(), progress)
     notes += [f"remote log metadata could not be read: {failure}" for failure in logs.failures.values()]
     return RemoteFacts(topics=reasons, tiered=tiered, logs=logs)
 

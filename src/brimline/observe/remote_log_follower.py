@@ -19,8 +19,14 @@ from kafka.errors import UnsupportedCodecError
 from brimline.model import Failure, FailureKind
 from brimline.observe.client_config import ClientConfig
 from brimline.observe.failures import failure_of
-from brimline.observe.remote_log import PartitionKey, RemoteLogTable, consumer_options
+from brimline.observe.remote_log import PartitionKey, RemoteLogTable
 from brimline.wire.remote_log_metadata import TOPIC, RemoteSegment, metadata_partition
+
+_POLL_RECORDS = 5000
+_FETCH_WAIT_MS = 250
+# kafka-python insists on fetch wait < request timeout < idle time.
+_SHORTEST_REQUEST_TIMEOUT_MS = 1000
+_IDLE_BEYOND_TIMEOUT_MS = 60_000
 
 Segments = Mapping[PartitionKey, Mapping[UUID, RemoteSegment]]
 
@@ -56,7 +62,7 @@ class RemoteLogFollower:
             return {}
         try:
             if self._consumer is None:
-                self._consumer = KafkaConsumer(**consumer_options(self._config, stall_timeout))
+                self._consumer = KafkaConsumer(**_consumer_options(self._config, stall_timeout))
             self._catch_up(self._consumer, sources, int(stall_timeout.total_seconds() * 1000))
         except UnsupportedCodecError as error:
             self.close()
@@ -109,3 +115,18 @@ class RemoteLogFollower:
             self._positions.update((source.partition, consumer.position(source)) for source in sources)
             if all(self._positions[source.partition] == before[source.partition] for source in behind):
                 raise TimeoutError
+
+
+def _consumer_options(config: ClientConfig, timeout: timedelta) -> dict[str, object]:
+    """A consumer without a group that never waits longer than ``timeout`` for one answer."""
+    request_timeout = max(int(timeout.total_seconds() * 1000), _SHORTEST_REQUEST_TIMEOUT_MS)
+    return {
+        **config.kafka_python_options(),
+        "group_id": None,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "max_poll_records": _POLL_RECORDS,
+        "fetch_max_wait_ms": _FETCH_WAIT_MS,
+        "request_timeout_ms": request_timeout,
+        "connections_max_idle_ms": request_timeout + _IDLE_BEYOND_TIMEOUT_MS,
+    }
