@@ -3,6 +3,8 @@
 .PHONY: help setup demo test test-long bench lint lock clean
 
 PYTHON := .venv/bin/python
+# Where scripts/setup.sh puts promtool.
+export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12

@@ -25,6 +25,20 @@ class Comparison:
         return f"| {self.what} | {self.theirs:.4g} {self.unit} | {self.ours:.4g} {self.unit} | {self.ratio:.1f} |"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgainstGoal:
+    """A figure that has nothing to be compared with but what it should stay under."""
+
+    what: str
+    unit: str
+    ours: float
+    goal: float | None = None
+
+    def row(self) -> str:
+        goal = "" if self.goal is None else f"under {self.goal:.4g} {self.unit}"
+        return f"| {self.what} | {self.ours:.4g} {self.unit} | {goal} |"
+
+
 def compare_calls(what: str, theirs: Callable[[], object], ours: Callable[[], object], rounds: int) -> Comparison:
     """Milliseconds of two functions; the first call of each warms up and is thrown away."""
     times: tuple[list[float], list[float]] = ([], [])

@@ -66,3 +66,15 @@ fi
 
 # 4. Kafka's jars, checked against the lock, into the per-user cache.
 .venv/bin/python -m brimline.sandbox.jars fetch "$@"
+
+# 5. promtool, which tests the alert rules: unpacked from Debian's package, not installed. Its tests say so if it is absent.
+if [ $# = 0 ] && ! command -v promtool >/dev/null && [ ! -e .tools/prometheus ] && command -v apt-get >/dev/null; then
+  say "Fetching promtool…"
+  download=$(mktemp -d)
+  trap 'rm -rf "$download"' EXIT
+  if [ "$(id -u)" = 0 ]; then apt-get update -qq >/dev/null 2>&1 || true; fi
+  if (cd "$download" && apt-get download -qq prometheus >/dev/null 2>&1 && dpkg-deb -x prometheus_*.deb unpacked); then
+    mkdir -p .tools/prometheus
+    mv "$download/unpacked/usr/bin/promtool" .tools/prometheus/promtool
+  fi
+fi

@@ -18,7 +18,6 @@ from brimline.model import BrokerId, BrokerLogDirs, Failure
 from brimline.observe.client_config import ClientConfig
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.log_dirs import describe_log_dirs
-from brimline.observe.remote_info import describe_with_remote_info
 from brimline.observe.topics import Topic, describe_topics
 
 
@@ -103,5 +102,8 @@ class Admin:
 
         if not options.include_remote_info:
             return DescribeLogDirsResult(brokers=describe(Deadline(options.timeout)))
+        # Reading records brings codecs and more: only for those who ask.
+        from brimline.observe.remote_info import describe_with_remote_info
+
         found = describe_with_remote_info(self._connection, options.topics, options.timeout, describe, progress)
         return DescribeLogDirsResult(brokers=found.brokers, skipped_records=found.skipped_records, notes=found.notes)
