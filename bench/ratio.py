@@ -22,7 +22,10 @@ class Comparison:
         return self.theirs / self.ours
 
     def row(self) -> str:
-        return f"| {self.what} | {self.theirs:.4g} {self.unit} | {self.ours:.4g} {self.unit} | {self.ratio:.1f} |"
+        digits = 1 if self.ratio >= 10 else 2
+        return (
+            f"| {self.what} | {self.theirs:.4g} {self.unit} | {self.ours:.4g} {self.unit} | {self.ratio:.{digits}f} |"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

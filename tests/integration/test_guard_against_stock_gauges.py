@@ -195,8 +195,8 @@ def test_stock_wraps_beyond_32_bits(stock: Served, tmp_path: Path) -> None:
     assert theirs == {PLAIN: right - (1 << 32)}
 
 
-def test_stock_has_a_bean_for_the_metadata_log_that_always_reads_0(stock: Served, tmp_path: Path) -> None:
-    """The metadata log is a log, so it gets the gauge; retention never visits it, so nothing ever sets the gauge.
+def test_stock_has_a_bean_for_the_metadata_log_that_reads_0(stock: Served, tmp_path: Path) -> None:
+    """The metadata log is a log, so it gets the gauge, which read 0 on every broker that was looked at.
 
     It has no ``retention.bytes`` and no topic, and DescribeLogDirs does not show it: the guard has no such bean.
     """

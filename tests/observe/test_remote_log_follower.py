@@ -1,139 +1,139 @@
 """Following remote log metadata: what was read once is not read again, and nothing that is needed is passed over."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from kafka import TopicPartition as ClientPartition
-from kafka.errors import KafkaConnectionError
 
-from brimline.model import Failure
+from brimline.model import BrokerId, Failure, FailureKind, Offset, TopicPartition
 from brimline.observe import remote_log_follower
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.remote_log_follower import RemoteLogFollower, Segments
+from brimline.observe.connection import Connection, Deadline
+from brimline.observe.fetch import Fetched
+from brimline.observe.offsets import OffsetSpec
+from brimline.observe.remote_log import RemoteLogs
+from brimline.observe.remote_log_follower import RemoteLogFollower
 from tests.wire.test_remote_log_metadata import SEGMENT_ID, TOPIC_ID, segment_record, update_record
 
-ONE_METADATA_PARTITION = 1
-SECOND = timedelta(seconds=1)
+THIS, OTHER = (TOPIC_ID, 3), (UUID(int=5), 0)
+SILENCE = Failure(kind=FailureKind.TIMED_OUT, message="the broker is silent")
 
 
-@dataclass(frozen=True)
-class Record:
-    value: bytes
+class FakeTopic:
+    """One metadata partition, led by broker 1; ``read_from`` are the offsets that were fetched."""
 
+    def __init__(self) -> None:
+        self.log = [segment_record(), update_record(1)]
+        self.begin = 0
+        self.read_from: list[int] = []
+        self.is_silent = False
 
-class FakeConsumer:
-    """One metadata partition; ``seeks`` are where reading began, ``broken`` is what the next poll raises."""
+    def list_offsets(
+        self, _connection: object, leaders: Mapping[TopicPartition, BrokerId], spec: OffsetSpec, _deadline: object
+    ) -> dict[TopicPartition, Offset]:
+        return dict.fromkeys(leaders, Offset(self.begin if spec is OffsetSpec.EARLIEST else len(self.log)))
 
-    log: list[bytes]
-    seeks: list[int]
-    broken: Exception | None
+    def fetch(
+        self, _connection: object, _leaders: object, positions: Mapping[TopicPartition, int], _deadline: object
+    ) -> dict[TopicPartition, Fetched | Failure]:
+        ((partition, position),) = positions.items()
+        if self.is_silent:
+            return {partition: SILENCE}
+        self.read_from.append(position)
+        # One record an answer: reading must go on until the end.
+        return {partition: Fetched(records=((position, self.log[position]),), next_offset=position + 1)}
 
-    def __init__(self, **_options: object) -> None:
-        self._at = 0
-
-    def assign(self, _sources: Sequence[ClientPartition]) -> None:
-        pass
-
-    def beginning_offsets(self, sources: Sequence[ClientPartition]) -> dict[ClientPartition, int]:
-        return dict.fromkeys(sources, 0)
-
-    def end_offsets(self, sources: Sequence[ClientPartition]) -> dict[ClientPartition, int]:
-        return dict.fromkeys(sources, len(self.log))
-
-    def seek(self, _source: ClientPartition, offset: int) -> None:
-        self.seeks.append(offset)
-        self._at = offset
-
-    def position(self, _source: ClientPartition) -> int:
-        return self._at
-
-    def poll(self, timeout_ms: int) -> dict[ClientPartition, list[Record]]:
-        assert timeout_ms == 1000
-        if FakeConsumer.broken is not None:
-            error, FakeConsumer.broken = FakeConsumer.broken, None
-            raise error
-        found = [Record(value) for value in self.log[self._at :]]
-        self._at = len(self.log)
-        return {ClientPartition("__remote_log_metadata", 0): found}
-
-    def close(self) -> None:
-        pass
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        self.is_silent = True
+        yield
+        self.is_silent = False
 
 
 @pytest.fixture
-def follower(monkeypatch: pytest.MonkeyPatch) -> RemoteLogFollower:
-    monkeypatch.setattr(remote_log_follower, "KafkaConsumer", FakeConsumer)
-    FakeConsumer.log, FakeConsumer.seeks, FakeConsumer.broken = [segment_record(), update_record(1)], [], None
-    return RemoteLogFollower(ClientConfig.from_properties("localhost:9092"))
+def topic(monkeypatch: pytest.MonkeyPatch) -> FakeTopic:
+    fake = FakeTopic()
+    monkeypatch.setattr(remote_log_follower, "list_offsets", fake.list_offsets)
+    monkeypatch.setattr(remote_log_follower, "fetch", fake.fetch)
+    return fake
 
 
-def followed(follower: RemoteLogFollower, *keys: tuple[UUID, int], leaderless: Sequence[int] = ()) -> Segments:
-    found = follower.follow(keys, ONE_METADATA_PARTITION, SECOND, leaderless)
-    assert not isinstance(found, Failure)
-    return found
+def follow(follower: RemoteLogFollower, *keys: tuple[UUID, int], leader: int | None = 1, **options: Any) -> RemoteLogs:
+    leaders = {0: None if leader is None else BrokerId(leader)}
+    return follower.follow(cast(Connection, None), keys, leaders, Deadline(timedelta(seconds=1)), **options)
 
 
-THIS, OTHER = (TOPIC_ID, 3), (UUID(int=5), 0)
+def test_the_first_time_everything_is_read(topic: FakeTopic) -> None:
+    assert list(follow(RemoteLogFollower(), THIS).segments[THIS]) == [SEGMENT_ID]
+    assert topic.read_from == [0, 1]
 
 
-def test_the_first_time_everything_is_read(follower: RemoteLogFollower) -> None:
-    assert list(followed(follower, THIS)[THIS]) == [SEGMENT_ID]
+def test_the_second_time_only_what_is_new(topic: FakeTopic) -> None:
+    follower = RemoteLogFollower()
+    follow(follower, THIS)
+    topic.log += [update_record(2), update_record(3)]
+
+    assert follow(follower, THIS).segments[THIS] == {}
+    assert topic.read_from == [0, 1, 2, 3]
 
 
-def test_the_second_time_only_what_is_new(follower: RemoteLogFollower) -> None:
-    followed(follower, THIS)
-    FakeConsumer.log += [update_record(2), update_record(3)]
+def test_a_new_partition_has_its_metadata_read_from_the_beginning(topic: FakeTopic) -> None:
+    follower = RemoteLogFollower()
+    follow(follower, OTHER)
 
-    segments = followed(follower, THIS)
-
-    assert FakeConsumer.seeks == [0, 2]
-    assert segments[THIS] == {}
+    assert list(follow(follower, OTHER, THIS).segments[THIS]) == [SEGMENT_ID]
+    assert topic.read_from == [0, 1, 0, 1]
 
 
-def test_a_new_partition_has_its_metadata_read_from_the_beginning(follower: RemoteLogFollower) -> None:
-    followed(follower, OTHER)
+def test_what_is_not_asked_for_any_more_is_forgotten(topic: FakeTopic) -> None:
+    follower = RemoteLogFollower()
+    follow(follower, THIS, OTHER)
 
-    segments = followed(follower, OTHER, THIS)
-
-    assert FakeConsumer.seeks == [0, 0]
-    assert list(segments[THIS]) == [SEGMENT_ID]
-
-
-def test_what_is_not_asked_for_any_more_is_forgotten(follower: RemoteLogFollower) -> None:
-    followed(follower, THIS, OTHER)
-
-    assert set(followed(follower, OTHER)) == {OTHER}
+    assert set(follow(follower, OTHER).segments) == {OTHER}
+    assert topic.read_from == [0, 1]
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_beginning(follower: RemoteLogFollower) -> None:
-    followed(follower, THIS)
-    FakeConsumer.log = []
+@pytest.mark.parametrize(("log", "begin"), [([], 0), ([b""] * 9, 5)], ids=["made anew", "trimmed"])
+def test_a_topic_that_does_not_hold_the_position_is_read_from_its_beginning(
+    topic: FakeTopic, log: list[bytes], begin: int
+) -> None:
+    follower = RemoteLogFollower()
+    follow(follower, THIS)
+    topic.log, topic.begin = log, begin
 
-    assert followed(follower, THIS) == {THIS: {}}
-
-
-def test_a_broken_connection_keeps_what_was_read(follower: RemoteLogFollower) -> None:
-    followed(follower, THIS)
-    FakeConsumer.log += [update_record(2)]
-    FakeConsumer.broken = KafkaConnectionError("gone")
-
-    failed = follower.follow([THIS], ONE_METADATA_PARTITION, SECOND)
-    segments = followed(follower, THIS)
-
-    assert isinstance(failed, Failure)
-    assert FakeConsumer.seeks == [0, 2, 2]
-    assert list(segments[THIS]) == [SEGMENT_ID]
+    assert follow(follower, THIS).segments == {THIS: {}}
+    assert topic.read_from[2:] == list(range(begin, len(log)))
 
 
-def test_what_has_no_leader_is_left_out_and_not_forgotten(follower: RemoteLogFollower) -> None:
-    followed(follower, THIS)
+def test_a_silent_broker_costs_its_answer_and_nothing_that_was_read(topic: FakeTopic) -> None:
+    follower = RemoteLogFollower()
+    follow(follower, THIS)
+    topic.log += [update_record(2)]
+    with topic.silent():
+        failed = follow(follower, THIS)
 
-    without = followed(follower, THIS, leaderless=[0])
-    again = followed(follower, THIS)
+    assert (failed.segments, failed.failures) == ({}, {THIS: SILENCE})
+    assert list(follow(follower, THIS).segments[THIS]) == [SEGMENT_ID]
+    assert topic.read_from == [0, 1, 2]
 
-    assert without == {}
-    assert list(again[THIS]) == [SEGMENT_ID]
-    assert FakeConsumer.seeks == [0, 2]
+
+def test_what_has_no_leader_is_a_failure_and_not_forgotten(topic: FakeTopic) -> None:
+    follower = RemoteLogFollower()
+    follow(follower, THIS)
+
+    without = follow(follower, THIS, leader=None)
+
+    assert without.segments == {}
+    assert without.failures[THIS].kind is FailureKind.UNREACHABLE
+    assert list(follow(follower, THIS).segments[THIS]) == [SEGMENT_ID]
+    assert topic.read_from == [0, 1]
+
+
+def test_progress_is_told_after_every_answer(topic: FakeTopic) -> None:
+    told: list[tuple[int, int]] = []
+    follow(RemoteLogFollower(), THIS, progress=lambda read, total: told.append((read, total)))
+
+    assert told == [(1, 2), (2, 2)]
+    assert topic.read_from == [0, 1]

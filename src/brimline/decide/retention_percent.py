@@ -26,6 +26,8 @@ the local disk holds plus what the remote store holds. ``local.retention.bytes``
   for the unlimited total; the local figure has a limit of its own, so it is computed (``stock_is_right`` is false).
 - It counts a fully uploaded last segment of one record as only local.
 - It casts to a 32-bit integer, so beyond 2147483647 % it wraps.
+- While a replica moves to another log dir its retention passes leave the partition out: the future log reads 0, and the
+  current one what it read before the move.
 """
 
 from collections.abc import Sequence

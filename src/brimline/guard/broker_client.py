@@ -5,7 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from brimline.guard.clock import Clock
-from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed, Reason, TopicPartition
+from brimline.model import BrokerId, Bytes, FailureKind, ObservationFailed, Reason, TopicPartition
 from brimline.model.kafka_errors import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.broker_release import broker_release
 from brimline.observe.client_config import ClientConfig
@@ -25,6 +25,7 @@ _REASONS = {
     FailureKind.UNREADABLE: Reason.CODEC_MISSING,
 }
 
+Uploads = Mapping[UUID, RemoteSegment]
 RemoteSizes = Mapping[TopicPartition, tuple[Bytes, Bytes] | Reason]
 
 
@@ -44,14 +45,13 @@ class BrokerClient:
         self._clock = clock
         self._may_read = may_read
         self._connection: Connection | None = None
-        self._follower = RemoteLogFollower(config)
+        self._follower = RemoteLogFollower()
 
     @property
     def skipped_records(self) -> int:
         return self._follower.skipped_records
 
     def close(self) -> None:
-        self._follower.close()
         self._disconnect()
 
     def partition_facts(self) -> PartitionFacts:
@@ -72,11 +72,12 @@ class BrokerClient:
         places = _places(facts)
         only_local: dict[TopicPartition, Bytes | Reason] = {}
         for partition, size in partitions.items():
-            if partition not in segments:
-                only_local[partition] = Reason.NO_ANSWER  # its metadata partition has no leader now
+            found = segments.get(partition, Reason.CHANGING)
+            if isinstance(found, Reason):
+                only_local[partition] = found
             elif self._may_read(places[partition]):
                 folder = f"{places[partition]}/{partition}"
-                only_local[partition] = only_local_in_files(folder, size, segments[partition].values())
+                only_local[partition] = only_local_in_files(folder, size, found.values())
             else:
                 only_local[partition] = Reason.NO_PERMISSION
         unread = [partition for partition, figure in only_local.items() if figure is Reason.NO_PERMISSION]
@@ -84,12 +85,16 @@ class BrokerClient:
             only_local.update(
                 only_local_from_outside(self._connected(), self._broker, unread, self._timeout, self._clock.now)
             )
-        return {
-            partition: figure if isinstance(figure, Reason) else (_finished(segments[partition]), figure)
-            for partition, figure in only_local.items()
-        }
+        sizes: dict[TopicPartition, tuple[Bytes, Bytes] | Reason] = {}
+        for partition, figure in only_local.items():
+            found = segments.get(partition, Reason.CHANGING)
+            if isinstance(figure, Reason):
+                sizes[partition] = figure
+            else:
+                sizes[partition] = found if isinstance(found, Reason) else (_finished(found), figure)
+        return sizes
 
-    def _remote_segments(self, facts: PartitionFacts) -> Mapping[TopicPartition, Mapping[UUID, RemoteSegment]] | Reason:
+    def _remote_segments(self, facts: PartitionFacts) -> Mapping[TopicPartition, Uploads | Reason] | Reason:
         """Of every tiered replica that the broker holds, led or not: leadership may come at any time."""
         described = describe_topics(self._connected(), [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
         if described.error is not None:
@@ -105,11 +110,13 @@ class BrokerClient:
             for partition in _places(facts)
             if partition.topic in ids
         }
-        leaderless = {partition for partition, leader in described.leaders.items() if leader is None}
-        followed = self._follower.follow(held.values(), len(described.leaders), self._stall_timeout, leaderless)
-        if isinstance(followed, Failure):
-            return _REASONS.get(followed.kind, Reason.NO_ANSWER)
-        return {partition: followed[key] for partition, key in held.items() if key in followed}
+        logs = self._follower.follow(self._connected(), held.values(), described.leaders, Deadline(self._stall_timeout))
+        return {
+            partition: logs.segments[key]
+            if key in logs.segments
+            else _REASONS.get(logs.failures[key].kind, Reason.NO_ANSWER)
+            for partition, key in held.items()
+        }
 
     @property
     def _timeout(self) -> timedelta:

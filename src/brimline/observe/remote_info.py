@@ -30,7 +30,8 @@ from brimline.model.kafka_errors import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.configs import describe_broker_config, describe_topic_configs
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.log_starts import LogStarts, Offsets, look_at_local_starts, look_at_log_starts
-from brimline.observe.remote_log import PartitionKey, Progress, RemoteLogs, read_remote_logs
+from brimline.observe.remote_log import PartitionKey, RemoteLogs
+from brimline.observe.remote_log_follower import Progress, RemoteLogFollower
 from brimline.observe.remote_sizes import remote_size
 from brimline.observe.topics import Topic, describe_topics
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
@@ -127,7 +128,7 @@ def _look_at_uploads(
     if isinstance(metadata_topic, Reason):
         return RemoteFacts(topics=reasons | dict.fromkeys(tiered, metadata_topic))
     keys = [(_id(topic), partition) for topic in tiered.values() for partition in topic.leaders]
-    logs = read_remote_logs(connection, keys, metadata_topic.leaders, deadline.renewed(), progress)
+    logs = RemoteLogFollower().follow(connection, keys, metadata_topic.leaders, deadline.renewed(), progress)
     notes += [f"remote log metadata could not be read: {failure}" for failure in logs.failures.values()]
     return RemoteFacts(topics=reasons, tiered=tiered, logs=logs)
 

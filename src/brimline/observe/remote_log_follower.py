@@ -1,42 +1,32 @@
-"""The remote segments of a broker's partitions, kept up to date: reads only what is new in ``__remote_log_metadata``.
+"""The remote segments of partitions, kept up to date: reads only what is new in ``__remote_log_metadata``.
+
+The topic keeps its records for ever, so only those of its partitions are read that can hold what is asked for, up to
+the end that they have when the reading begins, and never twice. One of them that cannot be read costs the answer for
+what it holds, and nothing else.
 
 **Invariant.** The table of a partition reflects every record of its metadata partition up to the position that the
 follower holds there, and nothing beyond. A partition that is new to the table has records that were passed over, so its
-metadata partition is read again from the beginning; one that is no longer asked for is forgotten.
-
-The connection may break at any time: positions and table outlive it.
+metadata partition is read again from the beginning; one that is no longer asked for is forgotten. Connections come and
+go: positions and table outlive them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import timedelta
-from uuid import UUID
+from collections.abc import Callable, Iterable, Mapping
 
-from kafka import KafkaConsumer
-from kafka import TopicPartition as ClientPartition
-from kafka.errors import KafkaError as ClientError
-from kafka.errors import UnsupportedCodecError
+from brimline.model import BrokerId, Failure, FailureKind, Offset, TopicPartition
+from brimline.observe.connection import Connection, Deadline
+from brimline.observe.fetch import fetch
+from brimline.observe.offsets import OffsetSpec, list_offsets
+from brimline.observe.remote_log import PartitionKey, RemoteLogs, RemoteLogTable
+from brimline.wire.remote_log_metadata import TOPIC, metadata_partition
 
-from brimline.model import Failure, FailureKind
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.failures import failure_of
-from brimline.observe.remote_log import PartitionKey, RemoteLogTable
-from brimline.wire.remote_log_metadata import TOPIC, RemoteSegment, metadata_partition
-
-_POLL_RECORDS = 5000
-_FETCH_WAIT_MS = 250
-# kafka-python insists on fetch wait < request timeout < idle time.
-_SHORTEST_REQUEST_TIMEOUT_MS = 1000
-_IDLE_BEYOND_TIMEOUT_MS = 60_000
-
-Segments = Mapping[PartitionKey, Mapping[UUID, RemoteSegment]]
+# (records read, records there were): called now and then while reading.
+Progress = Callable[[int, int], None]
 
 
 class RemoteLogFollower:
-    """Used by one thread. ``skipped_records`` counts what could not be decoded."""
+    """Used by one thread. For a single look, a new one serves."""
 
-    def __init__(self, config: ClientConfig) -> None:
-        self._config = config
-        self._consumer: KafkaConsumer | None = None
+    def __init__(self) -> None:
         self._table = RemoteLogTable([])
         self._positions: dict[int, int] = {}
         self._sources: dict[PartitionKey, int] = {}
@@ -47,38 +37,34 @@ class RemoteLogFollower:
 
     def follow(
         self,
+        connection: Connection,
         partitions: Iterable[PartitionKey],
-        metadata_partitions: int,
-        stall_timeout: timedelta,
-        leaderless: Collection[int] = (),
-    ) -> Segments | Failure:
-        """Read up to the present ends. A silence of ``stall_timeout`` is a failure; what was read so far is kept.
-
-        ``leaderless`` metadata partitions cannot be read now: what depends on them is left out of the answer.
-        """
-        self._choose({key: metadata_partition(*key, metadata_partitions) for key in partitions})
-        sources = sorted(set(self._sources.values()) - set(leaderless))
-        if not sources:
-            return {}
-        try:
-            if self._consumer is None:
-                self._consumer = KafkaConsumer(**_consumer_options(self._config, stall_timeout))
-            self._catch_up(self._consumer, sources, int(stall_timeout.total_seconds() * 1000))
-        except UnsupportedCodecError as error:
-            self.close()
-            return Failure(kind=FailureKind.UNREADABLE, message=f"{TOPIC} cannot be decompressed: {error}")
-        except ClientError as error:
-            self.close()
-            return failure_of(error, TOPIC, self._config.security_protocol)
-        except TimeoutError:
-            self.close()
-            return Failure(kind=FailureKind.TIMED_OUT, message=f"reading {TOPIC} stalled")
-        return {key: self._table.segments[key] for key, source in self._sources.items() if source not in leaderless}
-
-    def close(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            consumer.close()
+        metadata_leaders: Mapping[int, BrokerId | None],
+        deadline: Deadline,
+        progress: Progress | None = None,
+    ) -> RemoteLogs:
+        """Reads up to the present ends, for as long as brokers answer; each answer has the time of ``deadline``."""
+        self._choose({key: metadata_partition(*key, len(metadata_leaders)) for key in partitions})
+        failures: dict[int, Failure] = {}
+        leaders: dict[TopicPartition, BrokerId] = {}
+        for source in set(self._sources.values()):
+            leader = metadata_leaders.get(source)
+            if leader is None:
+                words = f"partition {source} of {TOPIC} has no leader"
+                failures[source] = Failure(kind=FailureKind.UNREACHABLE, message=words)
+            else:
+                leaders[TopicPartition(TOPIC, source)] = leader
+        spans = _spans(connection, leaders, deadline)
+        failures |= {name.partition: span for name, span in spans.items() if isinstance(span, Failure)}
+        readable = {name: span for name, span in spans.items() if not isinstance(span, Failure)}
+        failures |= self._catch_up(connection, leaders, readable, deadline, progress)
+        return RemoteLogs(
+            segments={
+                key: self._table.segments[key] for key, source in self._sources.items() if source not in failures
+            },
+            failures={key: failures[source] for key, source in self._sources.items() if source in failures},
+            skipped_records=self._table.skipped_records,
+        )
 
     def _choose(self, wanted: dict[PartitionKey, int]) -> None:
         new_sources = {source for key, source in wanted.items() if self._sources.get(key) != source}
@@ -95,38 +81,53 @@ class RemoteLogFollower:
             if held_by == source:
                 self._table.segments[key] = {}
 
-    def _catch_up(self, consumer: KafkaConsumer, chosen: Iterable[int], poll_ms: int) -> None:
-        sources = [ClientPartition(TOPIC, source) for source in chosen]
-        consumer.assign(sources)
-        begin, end = consumer.beginning_offsets(sources), consumer.end_offsets(sources)
-        for source in sources:
-            at = self._positions.get(source.partition)
-            if at is None or not begin[source] <= at <= end[source]:  # the topic was made anew, or trimmed
-                self._read_again(source.partition)
-                at = begin[source]
-            self._positions[source.partition] = at
-            consumer.seek(source, at)
-        while behind := [source for source in sources if self._positions[source.partition] < end[source]]:
-            before = dict(self._positions)
-            for records in consumer.poll(timeout_ms=poll_ms).values():
-                for record in records:
-                    self._table.add(record.value)
-            # Positions, not records, tell how far it is: an offset may hold no record.
-            self._positions.update((source.partition, consumer.position(source)) for source in sources)
-            if all(self._positions[source.partition] == before[source.partition] for source in behind):
-                raise TimeoutError
+    def _catch_up(
+        self,
+        connection: Connection,
+        leaders: Mapping[TopicPartition, BrokerId],
+        spans: Mapping[TopicPartition, tuple[int, int]],
+        deadline: Deadline,
+        progress: Progress | None,
+    ) -> dict[int, Failure]:
+        """Feeds the table; returns why a metadata partition was not read to its end."""
+        for name, (begin, end) in spans.items():
+            at = self._positions.get(name.partition)
+            if at is None or not begin <= at <= end:  # new, trimmed, or the topic was made anew
+                self._read_again(name.partition)
+                self._positions[name.partition] = begin
+        failures: dict[int, Failure] = {}
+        total = self._unread(spans)
+        while behind := {
+            name: self._positions[name.partition]
+            for name, (_, end) in spans.items()
+            if self._positions[name.partition] < end and name.partition not in failures
+        }:
+            deadline = deadline.renewed()
+            for name, fetched in fetch(connection, leaders, behind, deadline).items():
+                if isinstance(fetched, Failure):
+                    failures[name.partition] = fetched
+                    continue
+                for _, value in fetched.records:
+                    self._table.add(value)
+                self._positions[name.partition] = fetched.next_offset
+            if progress is not None:
+                progress(total - self._unread(spans), total)
+        return failures
+
+    def _unread(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> int:
+        return sum(max(end - self._positions[name.partition], 0) for name, (_, end) in spans.items())
 
 
-def _consumer_options(config: ClientConfig, timeout: timedelta) -> dict[str, object]:
-    """A consumer without a group that never waits longer than ``timeout`` for one answer."""
-    request_timeout = max(int(timeout.total_seconds() * 1000), _SHORTEST_REQUEST_TIMEOUT_MS)
-    return {
-        **config.kafka_python_options(),
-        "group_id": None,
-        "enable_auto_commit": False,
-        "auto_offset_reset": "earliest",
-        "max_poll_records": _POLL_RECORDS,
-        "fetch_max_wait_ms": _FETCH_WAIT_MS,
-        "request_timeout_ms": request_timeout,
-        "connections_max_idle_ms": request_timeout + _IDLE_BEYOND_TIMEOUT_MS,
-    }
+def _spans(
+    connection: Connection, leaders: Mapping[TopicPartition, BrokerId], deadline: Deadline
+) -> Mapping[TopicPartition, tuple[int, int] | Failure]:
+    """Where each metadata partition begins and ends now."""
+    begin = list_offsets(connection, leaders, OffsetSpec.EARLIEST, deadline)
+    end = list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed())
+    return {name: _span(begin[name], end[name]) for name in leaders}
+
+
+def _span(begin: Offset | Failure | None, end: Offset | Failure | None) -> tuple[int, int] | Failure:
+    if isinstance(begin, Failure):
+        return begin
+    return end if isinstance(end, Failure) else (begin or 0, end or 0)
