@@ -70,8 +70,15 @@ def test_what_a_stock_broker_publishes_the_guard_publishes_under_the_same_names(
 
 
 def start_jmx(pid: int) -> int:
-    """The broker's own JMX, switched on while it runs."""
+    """The broker's own JMX, switched on while it runs. A busy JVM may not let a tool attach at the first try."""
     port = free_port()
     settings = [f"jmxremote.port={port}", "jmxremote.authenticate=false", "jmxremote.ssl=false"]
-    subprocess.run(["jcmd", str(pid), "ManagementAgent.start", *settings], check=True, capture_output=True)
-    return port
+    said = ""
+    for _ in range(3):
+        done = subprocess.run(
+            ["jcmd", str(pid), "ManagementAgent.start", *settings], check=False, capture_output=True, text=True
+        )
+        if done.returncode == 0:
+            return port
+        said = done.stdout + done.stderr
+    raise AssertionError(f"no JMX: {said}")
