@@ -4,14 +4,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as ClientPartition
 
-from brimline import BrokerId, DescribeLogDirsOptions
+from brimline import BrokerId, ClientConfig, DescribeLogDirsOptions
 from brimline.model import Bytes, Reason, ReplicaInfo, TopicPartition
+from brimline.observe.connection import Connection, Deadline
+from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import TIERED, admin, brimline, create_topic, eventually, produce
 
@@ -287,3 +290,25 @@ sys.modules.update(dict.fromkeys(["lz4", "lz4.frame", "snappy", "zstandard"]))
 from brimline.cli import main
 sys.exit(main())
 """
+
+
+def test_the_special_offsets_are_where_the_files_say(sandbox: Sandbox) -> None:
+    """Once settled, the active segment begins right behind the last upload."""
+    connection = Connection(ClientConfig.from_properties(sandbox.bootstrap_servers))
+    leaders = {TopicPartition(topic, 0): BrokerId(1) for topic in ("tiered", "plain")}
+    try:
+        found = {
+            spec: list_offsets(connection, leaders, spec, Deadline(timedelta(seconds=30)))
+            for spec in (OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL, OffsetSpec.LATEST_TIERED)
+        }
+    finally:
+        connection.close()
+
+    local = sorted(local_segments(sandbox, "tiered", 0))
+    assert found[OffsetSpec.EARLIEST] == {TopicPartition("tiered", 0): 0, TopicPartition("plain", 0): 0}
+    assert found[OffsetSpec.EARLIEST_LOCAL] == {TopicPartition("tiered", 0): local[0], TopicPartition("plain", 0): 0}
+    assert found[OffsetSpec.LATEST_TIERED] == {
+        TopicPartition("tiered", 0): local[-1] - 1,
+        TopicPartition("plain", 0): None,
+    }
+    assert local[0] > 0
