@@ -51,8 +51,10 @@ class Namespace:
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The same command, run where the sandbox's files are under their own names."""
         user = ["--user", "--preserve-credentials"] if self.is_user else []
-        # The root too: in a chroot the mount namespace's own root is not ours.
-        return ["nsenter", "--target", str(self.pid), *user, "--mount", "--root", "--", *argv]
+        # The root too: in a chroot the mount namespace's own root is not ours. And the working directory, which would
+        # otherwise lie outside that root, where no JVM starts.
+        place = ["--mount", "--root", f"--wd={Path.cwd()}"]
+        return ["nsenter", "--target", str(self.pid), *user, *place, "--", *argv]
 
     def mount(self, path: Path, filesystem: str, size: Bytes) -> None:
         if filesystem == "ext4":
