@@ -1,94 +1,18 @@
-"""kafka-python's own encoder is the oracle for answers, its decoder the oracle for requests."""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+"""kafka-python's own encoder is the oracle for answers."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
 
-from brimline.model import KafkaError, LogDirDescription, ReplicaColumns, TopicPartition
+from brimline.model import KafkaError, LogDirDescription, TopicPartition
 from brimline.wire import describe_log_dirs as wire
-from brimline.wire.describe_log_dirs import MAX_VERSION, MIN_VERSION, decode_response, encode_request
+from brimline.wire.describe_log_dirs import AnsweredTopics, decode_response
+from brimline.wire.describe_log_dirs_layout import MAX_VERSION, MIN_VERSION, Layout
 from brimline.wire.errors import WireError
 from brimline.wire.primitives import Reader, Writer
+from tests.wire.log_dirs_answers import Dir, Row, dirs, encoded
 
 VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
-INT64_MAX = 2**63 - 1
-
-Result = DescribeLogDirsResponse.DescribeLogDirsResult
-ResultTopic = Result.DescribeLogDirsTopic
-ResultPartition = ResultTopic.DescribeLogDirsPartition
-
-
-@dataclass(frozen=True)
-class Row:
-    topic: str
-    partition: int
-    size: int
-    offset_lag: int
-    is_future: bool
-
-
-topic_names = st.text("abcXYZ019._-", min_size=1, max_size=249)
-rows = st.builds(
-    Row,
-    topic=topic_names,
-    partition=st.integers(0, 2**31 - 1),
-    size=st.integers(0, INT64_MAX),
-    offset_lag=st.integers(-1, INT64_MAX),
-    is_future=st.booleans(),
-)
-volume_bytes = st.one_of(st.just(-1), st.integers(0, INT64_MAX))
-
-
-@dataclass(frozen=True)
-class Dir:
-    path: str
-    error_code: int
-    rows: Sequence[Row]
-    total: int
-    usable: int
-    cordoned: bool
-
-
-dirs = st.builds(
-    Dir,
-    path=st.text(min_size=1, max_size=40),
-    error_code=st.sampled_from([0, 56, -1, 999]),
-    rows=st.lists(rows, max_size=200, unique_by=lambda row: (row.topic, row.partition)),
-    total=volume_bytes,
-    usable=volume_bytes,
-    cordoned=st.booleans(),
-)
-
-
-def encoded(log_dirs: Sequence[Dir], version: int, error_code: int = 0) -> bytes:
-    results = []
-    for log_dir in log_dirs:
-        topics: dict[str, list[object]] = {}
-        for row in log_dir.rows:
-            topics.setdefault(row.topic, []).append(
-                ResultPartition(
-                    partition_index=row.partition,
-                    partition_size=row.size,
-                    offset_lag=row.offset_lag,
-                    is_future_key=row.is_future,
-                )
-            )
-        results.append(
-            Result(
-                error_code=log_dir.error_code,
-                log_dir=log_dir.path,
-                topics=[ResultTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-                total_bytes=log_dir.total,
-                usable_bytes=log_dir.usable,
-                is_cordoned=log_dir.cordoned,
-            )
-        )
-    answer = DescribeLogDirsResponse(throttle_time_ms=7, error_code=error_code, results=results)
-    return bytes(answer.encode(version=version))
 
 
 def seen_rows(log_dir: LogDirDescription) -> set[Row]:
@@ -187,22 +111,22 @@ def test_every_shortened_answer_is_refused(version: int) -> None:
 
 def outcome(message: bytes, version: int, *, carefully: bool = False) -> object:
     """All facts in an answer, or ``None`` when it is refused. Any other error is a bug and shows as one."""
-    quick = wire._decode_replicas_quickly
+    quick = wire._read_topics_quickly
     if carefully:
-        wire._decode_replicas_quickly = _never
+        wire._read_topics_quickly = _never
     try:
         decoded = decode_response(message, version)
     except WireError:
         return None
     finally:
-        wire._decode_replicas_quickly = quick
+        wire._read_topics_quickly = quick
     return [
         (log_dir.path, log_dir.error, log_dir.total_bytes, log_dir.usable_bytes, list(log_dir.replicas.each()))
         for log_dir in decoded.log_dirs
     ]
 
 
-def _never(reader: Reader, body: bytes, text: str) -> ReplicaColumns:
+def _never(reader: Reader, layout: Layout, body: bytes, text: str) -> AnsweredTopics:
     raise wire._NotPlain
 
 
@@ -230,12 +154,3 @@ def test_the_quick_way_and_the_careful_way_agree_on_a_damaged_answer(position: i
     damaged[position % len(damaged)] = byte
 
     assert outcome(bytes(damaged), 4) == outcome(bytes(damaged), 4, carefully=True)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("topics", [None, {}, {"a": [0, 1], "b.c-d": [5]}])
-def test_requests_read_the_same_to_kafka_python(version: int, topics: dict[str, list[int]] | None) -> None:
-    decoded = DescribeLogDirsRequest.decode(encode_request(version, topics), version=version)
-
-    asked = None if decoded.topics is None else {topic.topic: list(topic.partitions) for topic in decoded.topics}
-    assert asked == topics

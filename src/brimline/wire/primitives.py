@@ -15,7 +15,56 @@ _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 
 # A varint of more than five bytes cannot be a 32-bit number (protocol guide, "Protocol Primitive Types").
-_LONGEST_UVARINT = 5
+_LATER_BYTES_SHIFTS = (7, 14, 21, 28)
+
+# No struct of Kafka's has a third as many. Each costs its reader time, and a sender only two bytes.
+MOST_TAGS = 32
+
+
+def uvarint_at(view: memoryview, at: int) -> tuple[int, int]:
+    """An unsigned variable-length number and where it ends."""
+    try:
+        byte = view[at]
+        if byte < 0x80:
+            return byte, at + 1
+        value = byte & 0x7F
+        for shift in _LATER_BYTES_SHIFTS:
+            at += 1
+            byte = view[at]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at + 1
+    except IndexError:
+        raise Truncated(1, 0) from None
+    raise Malformed("a variable-length number of more than five bytes")
+
+
+def tags_end(view: memoryview, at: int) -> int:
+    """Where the tagged fields that begin at ``at`` end; unknown ones are legal."""
+    count, at = uvarint_at(view, at)
+    if count > MOST_TAGS:
+        raise Malformed(f"{count} tagged fields in one place")
+    for _ in range(count):
+        _, at = uvarint_at(view, at)
+        size, at = uvarint_at(view, at)
+        if size > len(view) - at:
+            raise Truncated(size, len(view) - at)
+        at += size
+    return at
+
+
+def _text(encoded: memoryview) -> str:
+    try:
+        return str(encoded, "utf-8")
+    except UnicodeDecodeError:
+        raise Malformed("a string that is not UTF-8") from None
+
+
+def encoded_count(count: int, *, flexible: bool) -> bytes:
+    """The number that stands before the elements of an array."""
+    writer = Writer(flexible=flexible)
+    writer.count(count)
+    return writer.finish()
 
 
 class Reader:
@@ -64,13 +113,8 @@ class Reader:
         return UUID(bytes=bytes(self.take(16)))
 
     def uvarint(self) -> int:
-        value = 0
-        for index in range(_LONGEST_UVARINT):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << (7 * index)
-            if byte < 0x80:
-                return value
-        raise Malformed("a variable-length number of more than five bytes")
+        value, self.position = uvarint_at(self._view, self.position)
+        return value
 
     def count(self, *, smallest_element: int) -> int | None:
         """How many elements an array has; ``None`` for a null array."""
@@ -81,32 +125,46 @@ class Reader:
             raise Truncated(count * smallest_element, self.remaining)
         return None if count == -1 else count
 
-    def nullable_string(self) -> str | None:
-        length = self.uvarint() - 1 if self.flexible else self.int16()
-        if length == -1:
-            return None
-        try:
-            return str(self.take(length), "utf-8")
-        except UnicodeDecodeError:
-            raise Malformed("a string that is not UTF-8") from None
+    def count_not_null(self, *, smallest_element: int) -> int:
+        """How many elements an array has that Kafka's schema does not let be null."""
+        count = self.count(smallest_element=smallest_element)
+        if count is None:
+            raise Malformed("null where an array must stand")
+        return count
 
-    def string(self) -> str:
-        value = self.nullable_string()
+    def take_if_next(self, expected: bytes) -> bool:
+        """Passes over these very bytes if they come next."""
+        end = self.position + len(expected)
+        if self._view[self.position : end] != expected:
+            return False
+        self.position = end
+        return True
+
+    def nullable_string_bytes(self) -> memoryview | None:
+        length = self.uvarint() - 1 if self.flexible else self.int16()
+        return None if length == -1 else self.take(length)
+
+    def string_bytes(self) -> memoryview:
+        value = self.nullable_string_bytes()
         if value is None:
             raise Malformed("null where a string must stand")
         return value
+
+    def nullable_string(self) -> str | None:
+        value = self.nullable_string_bytes()
+        return None if value is None else _text(value)
+
+    def string(self) -> str:
+        return _text(self.string_bytes())
 
     def nullable_bytes(self) -> memoryview | None:
         length = self.uvarint() - 1 if self.flexible else self.int32()
         return None if length == -1 else self.take(length)
 
     def skip_tags(self) -> None:
-        """Passes over the tagged fields that end a struct in a flexible version; unknown ones are legal."""
-        if not self.flexible:
-            return
-        for _ in range(self.uvarint()):
-            self.uvarint()
-            self.take(self.uvarint())
+        """Passes over the tagged fields that end a struct in a flexible version."""
+        if self.flexible:
+            self.position = tags_end(self._view, self.position)
 
 
 class Writer:
@@ -149,12 +207,14 @@ class Writer:
             self.int32(-1 if count is None else count)
 
     def string(self, value: str) -> None:
-        encoded = value.encode()
+        self.string_bytes(value.encode())
+
+    def string_bytes(self, encoded: bytes | None) -> None:
         if self.flexible:
-            self.uvarint(len(encoded) + 1)
+            self.uvarint(0 if encoded is None else len(encoded) + 1)
         else:
-            self.int16(len(encoded))
-        self._parts += encoded
+            self.int16(-1 if encoded is None else len(encoded))
+        self._parts += encoded or b""
 
     def no_tags(self) -> None:
         if self.flexible:

@@ -1,0 +1,120 @@
+"""Which answers a connection still waits for, in the order of their questions.
+
+A broker answers the requests of one connection in the order in which they came. Whoever answers some of them in the
+broker's stead must keep that order, so that every request has a place here from the moment it is read: a place for the
+broker's answer that passes as it is, one for an answer that must be looked at first, or one for an answer of our own.
+An answer of our own leaves when everything before it has left.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from brimline.wire.errors import Malformed
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Expected:
+    """The broker's answer, which ``transform`` turns into the frame that the client gets.
+
+    ``transform`` may return ``None``: then the place stays taken until ``settle``.
+    """
+
+    __slots__ = ("correlation_id", "frame", "transform")
+
+    def __init__(self, correlation_id: int, transform: Callable[["Expected", bytearray], bytes | None]) -> None:
+        self.correlation_id = correlation_id
+        self.transform = transform
+        self.frame: bytes | None = None
+
+
+class OwnAnswer:
+    """An answer that the broker is not asked for. ``frame`` is ``None`` as long as it is held back."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: bytes | None) -> None:
+        self.frame = frame
+
+
+class _RawToken:
+    """The answer to a SASL token that has no request header (SaslHandshake version 0): it has no correlation id."""
+
+
+RAW_TOKEN: Final = _RawToken()
+
+Place: TypeAlias = int | Expected | OwnAnswer | _RawToken
+"""A plain answer is nothing but its correlation id: most connections have only those."""
+
+
+class InFlight:
+    __slots__ = ("_awaits_settling", "_places")
+
+    def __init__(self) -> None:
+        self._places: deque[Place] = deque()
+        self._awaits_settling = False
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, place: Place) -> None:
+        self._places.append(place)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the next answer is ours and not ready: nothing from the broker may pass meanwhile."""
+        if not self._places:
+            return False
+        first = self._places[0]
+        return self._awaits_settling or (isinstance(first, OwnAnswer) and first.frame is None)
+
+    def match(self, correlation_id: int | None) -> Expected | None:
+        """The broker answers: what must be done with it; ``None``: it passes.
+
+        Places that the broker skipped are given up: some SASL mechanisms give no last answer to a raw token, and of a
+        Produce request in a layout of the future nobody knows whether it asks for an answer. Our own answers are never
+        skipped: an answer that would need that was not asked for.
+        """
+        places = self._places
+        if not places or correlation_id is None or places[0] == correlation_id:
+            return None
+        for skipped, place in enumerate(places):
+            if _id_of(place) == correlation_id:
+                for _ in range(skipped):
+                    places.popleft()
+                return place if isinstance(place, Expected) else None
+            if isinstance(place, OwnAnswer):
+                break
+        if places[0] is RAW_TOKEN:
+            return None
+        raise Malformed("an answer that was not asked for")
+
+    def passed(self) -> list[Buffer]:
+        """The first answer has passed wholly; returns our own answers that are due now."""
+        if self._places:
+            self._places.popleft()
+        return self.due()
+
+    def due(self) -> list[Buffer]:
+        """Takes out our own answers whose turn it is."""
+        frames: list[Buffer] = []
+        while self._places:
+            first = self._places[0]
+            if isinstance(first, (OwnAnswer, Expected)) and first.frame is not None:
+                frames.append(first.frame)
+                self._places.popleft()
+                self._awaits_settling = False
+            else:
+                break
+        return frames
+
+    def transformed(self, expected: Expected, payload: bytearray) -> list[Buffer]:
+        """The broker's answer to ``expected`` is complete; returns what is due now, if anything."""
+        expected.frame = expected.transform(expected, payload)
+        self._awaits_settling = expected.frame is None
+        return self.due()
+
+
+def _id_of(place: Place) -> int | None:
+    return place.correlation_id if isinstance(place, Expected) else place if isinstance(place, int) else None

@@ -1,0 +1,197 @@
+"""Answers to Produce (key 0), versions 0 to 13: refusals of our own, alone or put into the broker's answer.
+
+A client matches answers by topic and partition: one that is missing leaves its batch waiting for the timeout, one that
+was not asked for, or is there twice, is an error. So every refused partition is answered exactly once, even if a
+request named it twice; and if the broker took one of the two, the refusal is the answer, because a client that sends
+again is better than one that believes a lost record stored.
+
+Everything that the broker says stays as it is, byte for byte: only counts change, and entries are added.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from struct import Struct
+from typing import NamedTuple
+
+from brimline.wire.errors import Malformed
+from brimline.wire.primitives import Reader, Writer, encoded_count
+from brimline.wire.produce import FIRST_VERSION_WITH_TOPIC_ID, MAX_VERSION, MIN_VERSION, ProducePart
+from brimline.wire.request_header import PRODUCE, is_flexible
+from brimline.wire.rewrite import Edit, rewritten_frame
+
+_FIRST_VERSION_WITH_THROTTLE_TIME = 1
+_FIRST_VERSION_WITH_LOG_APPEND_TIME = 2
+_FIRST_VERSION_WITH_LOG_START_OFFSET = 5
+_FIRST_VERSION_WITH_MESSAGE = 8
+
+_INT32 = Struct(">i")
+_UNKNOWN = -1
+_UUID_SIZE = 16
+# Smallest possible encodings, to check a count before it is believed.
+_SMALLEST_TOPIC = 3
+_SMALLEST_RECORD_ERROR = 6
+
+# A person may have typed the message, and it is sent with every partition.
+_LONGEST_MESSAGE = 1000
+
+
+class Refusal(NamedTuple):
+    part: ProducePart
+    code: int
+    message: str | None
+
+
+def refusing_response(version: int, correlation_id: int, refusals: Iterable[Refusal]) -> bytes:
+    """The whole frame of an answer that the broker has no part in."""
+    layout = _Layout(version)
+    topics = layout.entries_by_topic(refusals)
+    writer = Writer(flexible=layout.flexible)
+    writer.int32(correlation_id)
+    writer.no_tags()
+    writer.count(len(topics))
+    for topic, entries in topics.items():
+        writer.raw(layout.topic(topic, entries))
+    if version >= _FIRST_VERSION_WITH_THROTTLE_TIME:
+        writer.int32(0)
+    writer.no_tags()
+    answer = writer.finish()
+    return _INT32.pack(len(answer)) + answer
+
+
+def merged_response(payload: memoryview, version: int, refusals: Iterable[Refusal]) -> bytes:
+    """The whole frame of the broker's answer with refusals added.
+
+    Refused partitions join their topic's entry if the broker has one, else their topic is added behind the others.
+    """
+    layout = _Layout(version)
+    pending = layout.entries_by_topic(refusals)
+    reader = Reader(payload, flexible=layout.flexible)
+    reader.int32()  # correlation id
+    reader.skip_tags()
+    count_start = reader.position
+    count = reader.count_not_null(smallest_element=_SMALLEST_TOPIC)
+    count_end = reader.position
+    edits: list[Edit] = []
+    for _ in range(count):
+        topic = layout.read_topic(reader)
+        edits += layout.put_into(payload, topic, pending.pop(topic.key, {}))
+    if pending:
+        edits.insert(0, Edit(count_start, count_end, encoded_count(count + len(pending), flexible=layout.flexible)))
+        added = b"".join(layout.topic(topic, entries) for topic, entries in pending.items())
+        edits.append(Edit(reader.position, reader.position, added))
+    if version >= _FIRST_VERSION_WITH_THROTTLE_TIME:
+        reader.int32()
+    reader.skip_tags()
+    if reader.remaining:
+        raise Malformed(f"an answer to Produce with {reader.remaining} bytes too many")
+    return b"".join(rewritten_frame(payload, edits))
+
+
+class _AnsweredTopic(NamedTuple):
+    """Where things are in the broker's answer. ``key`` is the name or the id, as it stands there."""
+
+    key: bytes
+    count_start: int
+    count_end: int
+    partition_starts: list[int]
+    partitions_end: int
+
+
+class _Layout:
+    """How one version writes an answer. Entries are encoded partitions, by their number."""
+
+    def __init__(self, version: int) -> None:
+        if not MIN_VERSION <= version <= MAX_VERSION:
+            raise Malformed(f"an answer to Produce of the unknown version {version}")
+        self.flexible = is_flexible(PRODUCE, version)
+        self._has_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_ID
+        self._has_message = version >= _FIRST_VERSION_WITH_MESSAGE
+        offsets_and_times = (
+            1 + (version >= _FIRST_VERSION_WITH_LOG_APPEND_TIME) + (version >= _FIRST_VERSION_WITH_LOG_START_OFFSET)
+        )
+        self._unknown_offsets_and_times = Struct(f">{offsets_and_times}q").pack(*[_UNKNOWN] * offsets_and_times)
+        self._fixed_size = _INT32.size + 2 + len(self._unknown_offsets_and_times)
+        # What stands behind the fixed fields of a partition unless its batch was found faulty or its leader moved.
+        self._plain_rest = self._rest(None)
+
+    def entries_by_topic(self, refusals: Iterable[Refusal]) -> dict[bytes, dict[int, bytes]]:
+        """Refusals differ in their partition's number and little else, so that the rest is written once."""
+        topics: dict[bytes, dict[int, bytes]] = {}
+        behind_number: dict[tuple[int, str | None], bytes] = {}
+        for part, code, message in refusals:
+            rest = behind_number.get((code, message))
+            if rest is None:
+                rest = code.to_bytes(2, "big", signed=True) + self._unknown_offsets_and_times + self._rest(message)
+                behind_number[code, message] = rest
+            entries = topics.setdefault(self._key(part), {})
+            entries.setdefault(part.partition, _INT32.pack(part.partition) + rest)
+        return topics
+
+    def topic(self, key: bytes, entries: Mapping[int, bytes]) -> bytes:
+        writer = Writer(flexible=self.flexible)
+        if self._has_topic_ids:
+            writer.raw(key)
+        else:
+            writer.string_bytes(key)
+        writer.count(len(entries))
+        writer.raw(b"".join(entries.values()))
+        writer.no_tags()
+        return writer.finish()
+
+    def read_topic(self, reader: Reader) -> _AnsweredTopic:
+        key = bytes(reader.take(_UUID_SIZE) if self._has_topic_ids else reader.string_bytes())
+        count_start = reader.position
+        count = reader.count_not_null(smallest_element=self._fixed_size)
+        count_end = reader.position
+        partition_starts = []
+        for _ in range(count):
+            partition_starts.append(reader.position)
+            self._skip_partition(reader)
+        partitions_end = reader.position
+        reader.skip_tags()
+        return _AnsweredTopic(key, count_start, count_end, partition_starts, partitions_end)
+
+    def put_into(self, payload: memoryview, topic: _AnsweredTopic, entries: Mapping[int, bytes]) -> list[Edit]:
+        if not entries:
+            return []
+        replaced = [
+            Edit(start, end)
+            for start, end in pairwise((*topic.partition_starts, topic.partitions_end))
+            if _INT32.unpack_from(payload, start)[0] in entries
+        ]
+        count = len(topic.partition_starts) - len(replaced) + len(entries)
+        return [
+            Edit(topic.count_start, topic.count_end, encoded_count(count, flexible=self.flexible)),
+            *replaced,
+            Edit(topic.partitions_end, topic.partitions_end, b"".join(entries.values())),
+        ]
+
+    def _skip_partition(self, reader: Reader) -> None:
+        reader.take(self._fixed_size)
+        if reader.take_if_next(self._plain_rest):
+            return
+        if self._has_message:
+            for _ in range(reader.count_not_null(smallest_element=_SMALLEST_RECORD_ERROR)):
+                reader.int32()  # which record of the batch
+                reader.nullable_string_bytes()
+                reader.skip_tags()
+            reader.nullable_string_bytes()
+        reader.skip_tags()
+
+    def _key(self, part: ProducePart) -> bytes:
+        if self._has_topic_ids:
+            if part.topic_id is None:
+                raise ValueError("this version names topics by their id")
+            return part.topic_id.bytes
+        if part.topic is None:
+            raise ValueError("this version names topics by their name")
+        return part.topic.encode()
+
+    def _rest(self, message: str | None) -> bytes:
+        writer = Writer(flexible=self.flexible)
+        if self._has_message:
+            writer.count(0)  # no record in particular is at fault
+            cut = None if message is None else message[:_LONGEST_MESSAGE].encode(errors="replace")
+            writer.string_bytes(cut)
+        writer.no_tags()
+        return writer.finish()

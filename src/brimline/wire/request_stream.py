@@ -1,0 +1,186 @@
+"""A client's bytes on their way to the broker: passed on as they are, but for the requests that a rule wants to see.
+
+The head of every frame is read (length, API, version, correlation id); of Produce also the acks, because a request
+with acks=0 has no answer to wait for. Everything else passes uncopied, unknown APIs, versions and fields included.
+A wanted request is collected whole. No announced length is believed: memory grows with the bytes that have come, and
+a frame larger than ``largest`` (the broker's own limit) ends the connection, as at a broker.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from brimline.wire import produce
+from brimline.wire.errors import Malformed
+from brimline.wire.in_flight import RAW_TOKEN, InFlight
+from brimline.wire.request_header import HEAD, PRODUCE
+
+_LENGTH_BYTES = 4
+_SMALLEST = HEAD.size - _LENGTH_BYTES
+_LARGEST_HEAD = 1 << 18
+"""Two strings of 32 KB and some tagged fields: nobody needs more than this before the acks."""
+_LOOK_AHEAD = 512
+_SASL_HANDSHAKE = 17
+_LARGEST_KNOWN_KEY = 127
+_LARGEST_KNOWN_VERSION = 31
+
+
+class Request(NamedTuple):
+    """A whole request that somebody wanted to see. ``frame`` begins with its length."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    frame: bytearray
+
+    @property
+    def payload(self) -> memoryview:
+        return memoryview(self.frame)[_LENGTH_BYTES:]
+
+
+class RequestStream:
+    __slots__ = (
+        "_in_flight",
+        "_is_raw",
+        "_kept",
+        "_largest",
+        "_missing",
+        "_wants",
+        "passing",
+        "produce_requests",
+        "requests",
+    )
+
+    def __init__(self, in_flight: InFlight, largest: int, wants: Callable[[int, int], bool]) -> None:
+        """``wants(api_key, version)``: whether such a request is to be collected."""
+        self._in_flight = in_flight
+        self._largest = largest
+        self._wants = wants
+        self._kept = bytearray()
+        self._missing = 0
+        self._is_raw = False
+        self.passing = 0
+        """How many bytes of the present frame pass as they are."""
+        self.requests = 0
+        self.produce_requests = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much memory the present frame takes here."""
+        return len(self._kept)
+
+    @property
+    def is_between_frames(self) -> bool:
+        return not (self.passing or self._kept)
+
+    def receive(self, data: memoryview) -> Iterator[memoryview | bytearray | Request]:
+        """Bytes that pass, and requests to be judged, in their order.
+
+        Lazy on purpose: whoever judges a request gives it its place before the next frame takes one.
+        """
+        run = at = 0  # data[run:at] passes as it is
+        end = len(data)
+        while at < end:
+            if self.passing:
+                step = min(self.passing, end - at)
+                at += step
+                self.passing -= step
+            elif self._missing:
+                if at > run:
+                    yield data[run:at]
+                step = min(self._missing, end - at)
+                self._kept += data[at : at + step]
+                self._missing -= step
+                at = run = at + step
+                if not self._missing:
+                    yield self._collected()
+            elif not self._kept and self._begin(data[at : at + _LARGEST_HEAD]):
+                pass  # the head was all there: the frame now passes or is collected
+            else:
+                if at > run:
+                    yield data[run:at]
+                at = run = at + self._keep_some(data[at:])
+                if self._begin(memoryview(self._kept)):
+                    yield from self._begin_with_kept()
+        if at > run:
+            yield data[run:at]
+
+    def went_past(self, count: int) -> None:
+        """Bytes of the present frame reached the broker by another way."""
+        self.passing -= count
+
+    def _begin(self, head: memoryview) -> bool:
+        """Decide on the frame that begins here; False: too little of it is there to tell."""
+        if len(head) < HEAD.size:
+            return len(head) >= _LENGTH_BYTES and self._is_raw and self._begin_raw(head)
+        length, api_key, version, correlation_id = HEAD.unpack_from(head)
+        if length > self._largest or length < 0:
+            raise Malformed(f"a request of {length} bytes")
+        if self._is_raw and (length < _SMALLEST or not _is_plausible(api_key, version)):
+            return self._begin_raw(head)
+        if length < _SMALLEST:
+            raise Malformed(f"a request of {length} bytes")
+        if self._wants(api_key, version):
+            self._missing = _LENGTH_BYTES + length
+        else:
+            if api_key == PRODUCE and produce.MIN_VERSION <= version <= produce.MAX_VERSION:
+                acks = produce.read_acks(head[_LENGTH_BYTES : _LENGTH_BYTES + length], version)
+                if acks is None:
+                    if len(head) >= min(_LENGTH_BYTES + length, _LARGEST_HEAD):
+                        raise Malformed("a Produce request without acks")
+                    return False
+                if acks != 0:
+                    self._in_flight.add(correlation_id)
+            else:
+                self._in_flight.add(correlation_id)
+            self.passing = _LENGTH_BYTES + length
+        self._is_raw = api_key == _SASL_HANDSHAKE and version == 0
+        self.requests += 1
+        self.produce_requests += api_key == PRODUCE
+        return True
+
+    def _begin_raw(self, head: memoryview) -> bool:
+        """A SASL token without a header, between SaslHandshake version 0 and the first request."""
+        length = int.from_bytes(head[:_LENGTH_BYTES], signed=True)
+        if not 0 <= length <= self._largest:
+            raise Malformed(f"a token of {length} bytes")
+        if len(head) < min(_LENGTH_BYTES + length, HEAD.size):
+            return False
+        self._in_flight.add(RAW_TOKEN)
+        self.passing = _LENGTH_BYTES + length
+        return True
+
+    def _keep_some(self, data: memoryview) -> int:
+        """The head is split: keep a little of what follows, never more than the frame; returns how much."""
+        if len(self._kept) < _LENGTH_BYTES:
+            wanted = _LENGTH_BYTES - len(self._kept)
+        else:
+            length = int.from_bytes(self._kept[:_LENGTH_BYTES], signed=True)
+            if not 0 <= length <= self._largest:
+                raise Malformed(f"a request of {length} bytes")
+            wanted = min(_LENGTH_BYTES + length - len(self._kept), _LOOK_AHEAD)
+            if wanted == 0:
+                raise Malformed(f"a request of {length} bytes")
+        step = min(wanted, len(data))
+        self._kept += data[:step]
+        return step
+
+    def _begin_with_kept(self) -> Iterator[memoryview | bytearray | Request]:
+        """The frame's fate is known now, and its beginning is kept."""
+        if self._missing:
+            self._missing -= len(self._kept)
+            if not self._missing:
+                yield self._collected()
+            return
+        kept, self._kept = self._kept, bytearray()
+        self.passing -= len(kept)
+        yield kept
+
+    def _collected(self) -> Request:
+        frame, self._kept = self._kept, bytearray()
+        _, api_key, version, correlation_id = HEAD.unpack_from(frame)
+        return Request(api_key, version, correlation_id, frame)
+
+
+def _is_plausible(api_key: int, version: int) -> bool:
+    """Whether these may be the first bytes of a request rather than of a SASL token."""
+    return 0 <= api_key <= _LARGEST_KNOWN_KEY and 0 <= version <= _LARGEST_KNOWN_VERSION
