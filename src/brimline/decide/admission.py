@@ -1,0 +1,172 @@
+"""KIP-1201 at the gateway: may this batch go to the broker?
+
+**Invariant.** A batch is refused exactly when a fence covers its partition, or when an earlier batch of its producer
+stands refused (``sequences``). Never refused, whatever is full: control batches, and the topics that Kafka needs to get
+out of the trouble. What is not known to be fenced is admitted (fail open).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, IntEnum
+from typing import NamedTuple, Protocol
+
+from brimline.decide.disk_state import Breach, DiskLimits, Space, breaches
+from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence, rule_on
+from brimline.model import human_bytes, human_percent, used_percent
+
+EXEMPT_TOPICS = frozenset(
+    {
+        "__consumer_offsets",
+        "__transaction_state",
+        "__share_group_state",
+        "__cluster_metadata",
+        "__remote_log_metadata",
+    }
+)
+"""Refusing these would block the cure. A segment whose upload cannot be put on record in ``__remote_log_metadata`` is
+never uploaded, so it never leaves the disk; without offsets and transaction states consumers fall behind, and what they
+have not read yet is what nobody dares to delete. Nearly all of it is written inside the broker, out of a gateway's
+sight; what does come this way comes from Kafka's own parts."""
+
+HELD_BACK = "an earlier batch of this producer was refused for lack of space and must come first"
+
+
+class RejectError(IntEnum):
+    """The error codes to choose from for a refusal. Only 56, the default, and 19 make clients wait for space."""
+
+    KAFKA_STORAGE_ERROR = 56
+    NOT_ENOUGH_SPACE = 128
+    NOT_ENOUGH_REPLICAS = 19
+    POLICY_VIOLATION = 44
+
+    @property
+    def is_retriable(self) -> bool:
+        return self in (RejectError.KAFKA_STORAGE_ERROR, RejectError.NOT_ENOUGH_REPLICAS)
+
+    @property
+    def what_clients_do(self) -> str:
+        return _WHAT_CLIENTS_DO[self]
+
+
+_WHAT_CLIENTS_DO = {
+    RejectError.KAFKA_STORAGE_ERROR: (
+        "Java, librdkafka, kafka-python, aiokafka and franz-go retry until there is space again or their delivery "
+        "timeout is over; sarama, kafka-go and kafkajs try a few times, then report an error, and recover."
+    ),
+    RejectError.NOT_ENOUGH_REPLICAS: (
+        "The same as with 56, but without a refresh of the metadata before each retry, so the brokers are asked less."
+    ),
+    RejectError.POLICY_VIOLATION: (
+        "The send fails at once, in Java and kafka-go with the text of the refusal; an idempotent producer of "
+        "kafka-python or aiokafka fails every later send too and must be made anew."
+    ),
+    RejectError.NOT_ENOUGH_SPACE: (
+        "The same as with 44 under a wrong name, because since Kafka 4.0 the number stands for "
+        "INVALID_REGULAR_EXPRESSION, and older clients do not know it at all."
+    ),
+}
+
+
+class FenceCause(Enum):
+    """Whose word it is, the strongest first. The value is the stable name in JSON."""
+
+    FULL = "full"
+    """The gateway itself sees that the volume is full."""
+    GUARD = "guard"
+    """The guard says so, for as long as it keeps saying so."""
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Of a log dir or of a topic: exactly one of the two is given. ``by`` is who fenced by hand."""
+
+    cause: FenceCause
+    reason: str
+    since: datetime
+    log_dir: str | None = None
+    topic: str | None = None
+    by: str | None = None
+
+    @property
+    def refusal(self) -> str:
+        """What the client is told (Produce v8 and later)."""
+        if self.cause is FenceCause.MANUAL:
+            return f"fenced by hand: {self.reason}"
+        return f"NOT_ENOUGH_SPACE: {self.reason}; free space or lower retention, producing resumes by itself"
+
+
+class ProducedBatch(Protocol):
+    """What the rule asks of a batch; -1 stands for a number that it does not have."""
+
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+    @property
+    def is_control(self) -> bool: ...
+
+
+class Verdict(NamedTuple):
+    """``refusal`` is the text for the client, ``None`` when the batch is admitted.
+
+    ``held`` is what must be remembered of the producer and partition from now on. Where it is not the entry that was
+    given, it has to be written down, or forgotten if there is none, before the client is answered.
+    """
+
+    refusal: str | None
+    held: RefusedSequence | None
+
+
+_ADMITTED = Verdict(refusal=None, held=None)
+
+
+def judge(
+    topic: str,
+    batch: ProducedBatch,
+    fence: Fence | None,
+    held: RefusedSequence | None,
+    *,
+    error: RejectError,
+    now: int,
+    expiry_seconds: int = DEFAULT_EXPIRY_SECONDS,
+) -> Verdict:
+    """One batch for one partition; ``fence`` covers the partition, ``held`` is remembered of its producer there."""
+    if fence is None and held is None:
+        return _ADMITTED
+    if batch.is_control or topic in EXEMPT_TOPICS:
+        return Verdict(refusal=None, held=held)
+    if batch.producer_id < 0 or batch.base_sequence < 0:
+        return Verdict(refusal=None if fence is None else fence.refusal, held=held)
+    ruling = rule_on(
+        batch.producer_epoch,
+        batch.base_sequence,
+        held,
+        is_fenced=fence is not None,
+        is_retriable=error.is_retriable,
+        now=now,
+        expiry_seconds=expiry_seconds,
+    )
+    refusal = None
+    if ruling.is_refused:
+        # Where both hold, the fence is what the reader can do something about.
+        refusal = HELD_BACK if fence is None else fence.refusal
+    return Verdict(refusal=refusal, held=ruling.held)
+
+
+def why_full(log_dir: str, space: Space, limits: DiskLimits) -> str:
+    """The reason of a fence for a full log dir: how full it is, and the limit that it has passed."""
+    used = f"log dir {log_dir} is {human_percent(used_percent(space.total, space.usable))} used"
+    breached = breaches(space, limits)
+    if not breached:
+        return f"{used}, not yet below its limit by the release margin of {limits.release_margin_percent} %"
+    values = {
+        Breach.MAX_USED_PERCENT: limits.max_used_percent,
+        Breach.MIN_FREE_BYTES: limits.min_free_bytes,
+    }
+    named = " and ".join(f"{breach.value}={values[breach]}" for breach in breached)
+    if Breach.MIN_FREE_BYTES in breached:
+        used += f" with {human_bytes(space.usable)} usable"
+    return f"{used}, {'limit' if len(breached) == 1 else 'limits'} {named}"

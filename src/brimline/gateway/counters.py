@@ -1,0 +1,70 @@
+"""What the gateway counts. Plain numbers, changed by the forwarder's thread alone."""
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+LATENCY_BOUNDS = (0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0)
+"""Seconds."""
+_BOUNDS_NS = [round(bound * 1e9) for bound in LATENCY_BOUNDS]
+_MOST_ROWS = 1000
+OTHER = "(other)"
+
+
+class Latency:
+    """How long bytes were in here: from the round in which they were found to their being handed to the kernel."""
+
+    __slots__ = ("counts", "sum_ns")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(LATENCY_BOUNDS) + 1)
+        self.sum_ns = 0
+
+    def add(self, nanoseconds: int) -> None:
+        self.counts[bisect_left(_BOUNDS_NS, nanoseconds)] += 1
+        self.sum_ns += nanoseconds
+
+
+class Refused(NamedTuple):
+    topic: str
+    partition: int
+    client: str
+
+
+class RefusalCount:
+    """Batches and bytes per partition and client software; bounded, because topics and clients are not."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Refused, tuple[int, int]] = {}
+
+    def add(self, who: Refused, size: int) -> None:
+        if who not in self.rows and len(self.rows) >= _MOST_ROWS:
+            who = Refused(OTHER, -1, OTHER)
+        batches, total = self.rows.get(who, (0, 0))
+        self.rows[who] = (batches + 1, total + size)
+
+    def document(self) -> list[dict[str, object]]:
+        return [
+            {
+                "topic": who.topic,
+                "partition": who.partition,
+                "client": who.client,
+                "batches": batches,
+                "bytes": size,
+            }
+            for who, (batches, size) in self.rows.copy().items()  # the forwarder goes on counting
+        ]
+
+
+@dataclass(slots=True)
+class Counters:
+    accepted: int = 0
+    closed: Counter[str] = field(default_factory=Counter)
+    bytes_to_broker: int = 0
+    bytes_to_clients: int = 0
+    requests: int = 0
+    produce_requests: int = 0
+    refused: RefusalCount = field(default_factory=RefusalCount)
+    would_refuse: RefusalCount = field(default_factory=RefusalCount)
+    latency: Latency = field(default_factory=Latency)

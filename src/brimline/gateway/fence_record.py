@@ -1,0 +1,134 @@
+"""Fences by hand on disk: those in force in one file, and every act in a log that only grows.
+
+::
+
+    fences-1.json   {"version": 1, "fences": [{"logDir": "/data/a", "reason": "…", "by": "root", "since": "…Z"}]}
+    fences-1.log    {"at": "…Z", "op": "fence" | "unfence", "logDir": "/data/a", "reason": "…", "by": "root"}
+
+**Invariant.** The first is replaced whole, after its bytes are on the disk, so it is always the fences of before or
+those of after. A file that cannot be understood is put aside, named in a warning, and stops nobody: a fence that is
+missing lets writes through, a gateway that does not start lets none.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from brimline.decide.admission import Fence, FenceCause
+from brimline.model import BrimlineError
+
+_VERSION = 1
+
+
+class NotRecorded(BrimlineError):
+    """An act by hand that could not be put on record, and was therefore not done."""
+
+
+class FenceRecord:
+    def __init__(self, state_dir: Path, node_id: int) -> None:
+        self.path = state_dir / f"fences-{node_id}.json"
+        self.log_path = state_dir / f"fences-{node_id}.log"
+
+    def read(self) -> tuple[list[Fence], list[str]]:
+        """The fences, and warnings for the log."""
+        try:
+            return _understood(self.path.read_bytes()), []
+        except FileNotFoundError:
+            return [], []
+        except OSError as error:
+            return [], [f"{self.path} cannot be read ({error.strerror}): what was fenced by hand is not fenced now"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return [], [f"{self.path} is damaged{self._put_aside()}: what was fenced by hand is not fenced now"]
+
+    def write(self, fences: Iterable[Fence]) -> None:
+        rows = [_row(fence) for fence in fences]
+        text = json.dumps({"version": _VERSION, "fences": rows}, ensure_ascii=False, indent=1) + "\n"
+        try:
+            _replace(self.path, text.encode())
+        except OSError as error:
+            raise self._not_recorded(self.path, error) from error
+
+    def note(self, act: str, fence: Fence, at: datetime) -> None:
+        """One line for the log, which says who did what, and why."""
+        line = {"at": time_text(at), "op": act, **target_of(fence), "reason": fence.reason, "by": fence.by}
+        try:
+            _append(self.log_path, json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        except OSError as error:
+            raise self._not_recorded(self.log_path, error) from error
+
+    def _not_recorded(self, path: Path, error: OSError) -> NotRecorded:
+        return NotRecorded(f"nothing was changed, because {path} cannot be written: {error.strerror}")
+
+    def _put_aside(self) -> str:
+        aside = self.path.with_name(f"{self.path.name}.damaged")
+        try:
+            self.path.replace(aside)
+        except OSError as error:
+            return f" and cannot be put aside ({error.strerror})"
+        return f" and was put aside as {aside.name}"
+
+
+def time_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def target_of(fence: Fence) -> dict[str, object]:
+    return {"topic": fence.topic} if fence.log_dir is None else {"logDir": fence.log_dir}
+
+
+def _understood(content: bytes) -> list[Fence]:
+    document = json.loads(content)
+    if document["version"] != _VERSION:
+        raise ValueError("of another version")
+    return [_fence(row) for row in document["fences"]]
+
+
+def _fence(row: Mapping[str, object]) -> Fence:
+    log_dir, topic = row.get("logDir"), row.get("topic")
+    if (log_dir is None) is (topic is None):
+        raise ValueError("a fence is of a log dir or of a topic")
+    since = datetime.fromisoformat(str(row["since"]))
+    return Fence(
+        cause=FenceCause.MANUAL,
+        reason=str(row["reason"]),
+        since=since if since.tzinfo else since.replace(tzinfo=UTC),
+        log_dir=None if log_dir is None else str(log_dir),
+        topic=None if topic is None else str(topic),
+        by=str(row["by"]),
+    )
+
+
+def _row(fence: Fence) -> dict[str, object]:
+    return {**target_of(fence), "reason": fence.reason, "by": fence.by, "since": time_text(fence.since)}
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        _write_to_disk(file, content)
+    temporary.replace(path)
+    # The name is on the disk when its folder is.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _append(path: Path, line: bytes) -> None:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "ab+") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        is_cut_short = file.read(1) not in (b"", b"\n")
+        _write_to_disk(file, b"\n" + line if is_cut_short else line)
+
+
+def _write_to_disk(file: BinaryIO, content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,57 @@
+"""Where clients come in: sockets of our own, or those that systemd holds open for us across restarts."""
+
+import errno
+import os
+import socket
+from collections.abc import MutableMapping
+
+_FIRST_PASSED_FD = 3
+_BACKLOG = 1024
+Address = tuple[str, int] | tuple[str, int, int, int]
+
+_WILDCARDS = ("", "0.0.0.0", "::", "[::]", "*")
+
+
+def passed_sockets(environment: MutableMapping[str, str]) -> dict[str, list[socket.socket]]:
+    """Listening sockets from systemd, by upper-case name (``FileDescriptorName=``).
+
+    The variables are taken out of ``environment``, so that no child believes they are meant for it.
+    """
+    pid = environment.pop("LISTEN_PID", "")
+    count = environment.pop("LISTEN_FDS", "")
+    names = environment.pop("LISTEN_FDNAMES", "").split(":")
+    if pid != str(os.getpid()) or not count.isdecimal():
+        return {}
+    passed: dict[str, list[socket.socket]] = {}
+    for number in range(int(count)):
+        fd = _FIRST_PASSED_FD + number
+        os.set_inheritable(fd, False)  # noqa: FBT003  the standard library's signature
+        name = names[number].upper() if number < len(names) else ""
+        passed.setdefault(name, []).append(socket.socket(fileno=fd))
+    return passed
+
+
+def listening_sockets(host: str, port: int) -> tuple[socket.socket, ...]:
+    """New ones; an empty host means every address of this machine, of both families."""
+    if host in _WILDCARDS:
+        if socket.has_dualstack_ipv6():
+            return (socket.create_server(("::", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True),)
+        return (socket.create_server(("0.0.0.0", port), backlog=_BACKLOG),)
+    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in dict.fromkeys((info[0], info[4]) for info in found):
+            sockets.append(socket.create_server(address[:2], family=family, backlog=_BACKLOG))
+    except OSError:
+        for sock in sockets:
+            sock.close()
+        raise
+    return tuple(sockets)
+
+
+def resolved(host: str, port: int) -> tuple[socket.AddressFamily, Address]:
+    """Where a host is. Asked once, at the start: no frame waits for a name server."""
+    for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        if family in (socket.AF_INET, socket.AF_INET6) and isinstance(address[0], str):
+            return family, address
+    raise OSError(errno.EADDRNOTAVAIL, f"{host} has no address")

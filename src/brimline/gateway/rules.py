@@ -1,0 +1,209 @@
+"""What the gateway does with the requests that it looks into. Everything else never comes here.
+
+- **Produce** is looked into only while something may be refused: a fence is in force, or a producer's refused sequence
+  is remembered. What is refused is answered here, what is allowed goes on, and the client gets one answer for both.
+- **ApiVersions** tells which software the client is, and learns what this gateway adds (DescribeLogDirs, its mark).
+- **DescribeLogDirs** is answered in the layout that was asked for (``describe``).
+
+Observing (``enforces`` is false), it counts what it would have refused and changes no byte.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from brimline.decide import admission
+from brimline.decide.admission import RejectError
+from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS
+from brimline.gateway.connection import Connection
+from brimline.gateway.counters import Counters, Refused
+from brimline.gateway.describe_rule import DescribeRule, framed
+from brimline.gateway.fences import Fences, FenceSnapshot
+from brimline.gateway.placement import Placement
+from brimline.gateway.sequence_memory import SequenceMemory, key_of
+from brimline.wire import api_versions, produce
+from brimline.wire.describe_log_dirs_layout import MAX_VERSION as DESCRIBE_LOG_DIRS_MAX_VERSION
+from brimline.wire.errors import WireError
+from brimline.wire.gateway_mark import GATEWAY_API_KEY, GATEWAY_API_VERSIONS
+from brimline.wire.in_flight import Expected
+from brimline.wire.produce import ProduceIndex, ProducePart
+from brimline.wire.produce_response import Refusal, merged_response, refusing_response
+from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
+from brimline.wire.request_stream import Request
+
+_BURST_SECONDS = 1.0
+_NO_ACKS = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class RuleSettings:
+    """May be changed while running."""
+
+    error: RejectError = RejectError.KAFKA_STORAGE_ERROR
+    refusals_per_second: int = 20
+    """Of wholly refused requests of one connection; above this rate the answers come later."""
+    memory_seconds: int = DEFAULT_EXPIRY_SECONDS
+
+
+class Rules:
+    def __init__(
+        self,
+        settings: RuleSettings,
+        fences: Fences,
+        placement: Callable[[], Placement],
+        memory: SequenceMemory,
+        now: Callable[[], int],
+        describe: DescribeRule | None,
+        counters: Counters,
+    ) -> None:
+        """``describe`` answers DescribeLogDirs; ``None``: observe only. ``now`` is the clock of ``memory``."""
+        self.settings = settings
+        self._fences = fences
+        self._placement = placement
+        self._memory = memory
+        self._now = now
+        self._describe = describe
+        self._counters = counters
+
+    @property
+    def enforces(self) -> bool:
+        return self._describe is not None
+
+    def wants(self, api_key: int, version: int) -> bool:
+        if api_key == PRODUCE:
+            may_refuse = not (self._fences.snapshot.is_empty and self._memory.is_empty)
+            return may_refuse and produce.MIN_VERSION <= version <= produce.MAX_VERSION
+        if api_key == API_VERSIONS:
+            return True
+        return api_key == DESCRIBE_LOG_DIRS and self._describe is not None and self._describe.wants(api_key, version)
+
+    def judge(self, connection: Connection, request: Request) -> None:
+        if request.api_key == PRODUCE:
+            self._judge_produce(connection, request)
+        elif request.api_key == API_VERSIONS:
+            self._note_versions(connection, request)
+        else:
+            assert self._describe is not None
+            self._describe.judge(connection, request)
+
+    def _judge_produce(self, connection: Connection, request: Request) -> None:
+        payload = request.payload
+        try:
+            index = produce.index_produce(payload, request.version)
+        except WireError:
+            # The broker knows better what is wrong with it, and closes the connection.
+            connection.forward([request.frame], request.correlation_id)
+            return
+        refusals = self._refusals(index, connection.client_software)
+        has_answer = index.acks != _NO_ACKS
+        if not refusals:
+            connection.forward([request.frame], request.correlation_id if has_answer else None)
+        elif len(refusals) == len(index.parts):
+            if has_answer:
+                frame = refusing_response(request.version, request.correlation_id, refusals.values())
+                connection.answer(frame, after_seconds=self._slow_down(connection))
+        else:
+            allowed = produce.without(payload, index, refusals.keys())
+            answers = list(refusals.values())
+            place = Expected(request.correlation_id, _merging(request.version, answers)) if has_answer else None
+            connection.forward(allowed, place)
+        if refusals and not has_answer:
+            # There is no answer in which to say it. A broker closes the connection then.
+            connection.end_after_this()
+
+    def _refusals(self, index: ProduceIndex, client: str) -> dict[int, Refusal]:
+        """Position in the request → refusal. Observing: counts them and returns none."""
+        snapshot, placement = self._fences.snapshot, self._placement()
+        now = self._now()
+        refusals: dict[int, Refusal] = {}
+        for position, part in enumerate(index.parts):
+            topic = part.topic if part.topic is not None else _name_of(placement, part.topic_id)
+            if topic is None:
+                continue  # a topic that nobody here has heard of: the broker answers
+            text = self._text_of_refusal(topic, part, snapshot, placement, now)
+            if text is None:
+                continue
+            counted = self._counters.refused if self.enforces else self._counters.would_refuse
+            counted.add(Refused(topic, part.partition, client), part.records_bytes)
+            if self.enforces:
+                refusals[position] = Refusal(part, int(self.settings.error), text)
+        return refusals
+
+    def _text_of_refusal(
+        self, topic: str, part: ProducePart, snapshot: FenceSnapshot, placement: Placement, now: int
+    ) -> str | None:
+        fence = snapshot.of(topic, placement.log_dir_of(topic, part.partition))
+        key = None
+        held = None
+        if part.producer_id >= 0 and self.enforces and (fence is not None or not self._memory.is_empty):
+            key = key_of(part.producer_id, topic, part.partition)
+            held = self._memory.get(key)
+        verdict = admission.judge(
+            topic,
+            part,
+            fence,
+            held,
+            error=self.settings.error,
+            now=now,
+            expiry_seconds=self.settings.memory_seconds,
+        )
+        if key is not None and verdict.held != held:
+            # Before the refusal is sent: a gateway that is killed in between must still know of it.
+            if verdict.held is None:
+                self._memory.forget(key)
+            else:
+                self._memory.put(key, verdict.held)
+        return verdict.refusal
+
+    def _slow_down(self, connection: Connection) -> float:
+        """How long the answer to a wholly refused request waits, so that a connection keeps to the rate."""
+        now = time.monotonic()
+        connection.refused_at = max(connection.refused_at, now - _BURST_SECONDS) + 1 / self.settings.refusals_per_second
+        return connection.refused_at - now
+
+    def _note_versions(self, connection: Connection, request: Request) -> None:
+        software = api_versions.client_software(request.payload, request.version)
+        if software is not None:
+            connection.client_software = software
+        if self._describe is None:
+            connection.forward([request.frame], request.correlation_id)
+            return
+
+        describe = self._describe
+
+        def offered_describe(newest: int) -> int:
+            describe.broker_version = newest
+            return max(newest, DESCRIBE_LOG_DIRS_MAX_VERSION)
+
+        def patch(_expected: Expected, payload: bytearray) -> bytes:
+            set_max = {PRODUCE: _understood_produce, DESCRIBE_LOG_DIRS: offered_describe}
+            try:
+                patched = api_versions.patched_response(
+                    memoryview(payload), request.version, set_max, {GATEWAY_API_KEY: GATEWAY_API_VERSIONS}
+                )
+            except WireError:
+                return framed(payload)  # an answer from the future, which is not ours to change
+            return framed(patched)
+
+        connection.forward([request.frame], Expected(request.correlation_id, patch))
+
+
+def _understood_produce(newest: int) -> int:
+    """A client must not be led to a version in which its requests could not be judged."""
+    return min(newest, produce.MAX_VERSION)
+
+
+def _merging(version: int, refusals: list[Refusal]) -> Callable[[Expected, bytearray], bytes]:
+    def merge(_expected: Expected, payload: bytearray) -> bytes:
+        try:
+            return merged_response(memoryview(payload), version, refusals)
+        except WireError:
+            # Not to be understood: the client gets the broker's own words, and asks again for the rest.
+            return framed(payload)
+
+    return merge
+
+
+def _name_of(placement: Placement, topic_id: UUID | None) -> str | None:
+    return None if topic_id is None else placement.name_of(topic_id)
