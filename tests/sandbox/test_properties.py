@@ -1,7 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
-from brimline.sandbox.properties import ClusterFacts, Node, escape, server_properties
-from brimline.sandbox.spec import SandboxSpec, SecuritySpec
+import pytest
+
+from brimline.sandbox.properties import ClusterFacts, Node, escape, listener_address, render, server_properties
+from brimline.sandbox.spec import KeyStoreType, SandboxSpec, SecuritySpec
 
 BROKER = Node(node_id=2, roles=("broker",), home=Path("/b"), log_dirs=(Path("/b/0"), Path("/b/1")), client_port=7)
 
@@ -15,8 +18,7 @@ def properties(spec: SandboxSpec, node: Node = BROKER) -> dict[str, str]:
         key_store=Path("/k"),
         trust_store=Path("/c"),
     )
-    lines = server_properties(node, facts).splitlines()
-    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+    return server_properties(node, facts)
 
 
 def test_every_listener_is_on_loopback() -> None:
@@ -38,13 +40,32 @@ def test_the_callers_properties_win() -> None:
     assert properties(spec)["log.retention.check.interval.ms"] == "300000"
 
 
+def test_a_fronted_broker_tells_clients_another_port_than_its_own() -> None:
+    written = properties(SandboxSpec(fronted=True), replace(BROKER, gateway_port=8, admin_port=6))
+
+    assert written["listeners"] == "CLIENT://127.0.0.1:7,ADMIN://127.0.0.1:6"
+    assert written["advertised.listeners"] == "CLIENT://127.0.0.1:8,ADMIN://127.0.0.1:6"
+
+
+def test_a_listener_is_found_by_its_whole_name() -> None:
+    assert listener_address("MYCLIENT://a:1,CLIENT://b:2", "CLIENT") == "b:2"
+
+
+@pytest.mark.parametrize(("key_store", "has_password"), [("PKCS12", True), ("JKS", True), ("PEM", False)])
+def test_a_pem_key_store_has_no_password(key_store: KeyStoreType, has_password: bool) -> None:  # noqa: FBT001
+    written = properties(SandboxSpec(security=SecuritySpec(protocol="SSL", key_store=key_store)))
+
+    assert written["listener.name.client.ssl.keystore.type"] == key_store
+    assert ("listener.name.client.ssl.keystore.password" in written) == has_password
+
+
 def test_security_is_for_clients_only() -> None:
     security = SecuritySpec(protocol="SASL_SSL", mechanisms=("PLAIN",), users={"alice": 'a"b'})
 
     written = properties(SandboxSpec(security=security))
 
     assert written["listener.security.protocol.map"] == "CLIENT:SASL_SSL,ADMIN:PLAINTEXT,CONTROLLER:PLAINTEXT"
-    assert 'user_alice="a\\\\"b"' in written["listener.name.client.plain.sasl.jaas.config"]
+    assert 'user_alice="a\\"b"' in written["listener.name.client.plain.sasl.jaas.config"]
 
 
 def test_a_controller_knows_of_tiered_storage_but_does_none() -> None:
@@ -58,3 +79,4 @@ def test_a_controller_knows_of_tiered_storage_but_does_none() -> None:
 
 def test_a_backslash_is_escaped_for_java() -> None:
     assert escape("a\\b\nc") == "a\\\\b\\nc"
+    assert render({"key": "a\\b"}) == "key=a\\\\b\n"

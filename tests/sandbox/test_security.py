@@ -1,11 +1,14 @@
 """The client listener has the security that was asked for; the admin listener stays open."""
 
 import json
+import socket
+import ssl
 from pathlib import Path
 
 import pytest
 
-from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec
+from brimline.sandbox import BadSpec, Sandbox, SandboxSpec, SecuritySpec
+from brimline.sandbox.spec import KeyStoreType
 
 pytestmark = pytest.mark.integration
 
@@ -70,3 +73,33 @@ def test_mutual_tls_tells_who_the_client_is(tmp_path: Path) -> None:
 
         assert log_dirs(sandbox, sandbox.bootstrap_servers, with_certificate)
         assert log_dirs(sandbox, sandbox.bootstrap_servers, without) is None
+
+
+def served_certificate(sandbox: Sandbox) -> bytes:
+    """The broker's certificate, which its authority vouches for."""
+    host, _, port = sandbox.bootstrap_servers.partition(":")
+    context = ssl.create_default_context(cafile=sandbox.ca_pem)
+    with (
+        socket.create_connection((host, int(port)), timeout=60) as connection,
+        context.wrap_socket(connection, server_hostname=host) as secured,
+    ):
+        certificate = secured.getpeercert(binary_form=True)
+    assert certificate is not None
+    return certificate
+
+
+@pytest.mark.parametrize(("key_store", "version"), [("JKS", "4.3.1"), ("PEM", "3.9.2"), ("PKCS12", "4.3.1")])
+def test_a_broker_takes_every_format_of_key_store_and_a_renewed_one(key_store: KeyStoreType, version: str) -> None:
+    security = SecuritySpec(protocol="SSL", key_store=key_store)
+    with Sandbox(SandboxSpec(version=version, security=security)) as sandbox:
+        before = served_certificate(sandbox)
+
+        sandbox.renew_broker_certificate()
+        sandbox.broker(1).restart()
+
+        assert served_certificate(sandbox) != before
+
+
+def test_without_certificates_there_is_none_to_renew() -> None:
+    with pytest.raises(BadSpec, match="has no certificates"):
+        Sandbox().renew_broker_certificate()

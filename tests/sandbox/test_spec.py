@@ -9,6 +9,7 @@ from brimline.sandbox import BadSpec, SandboxSpec, SecuritySpec, VolumeSpec
 
 TWO = (VolumeSpec(), VolumeSpec())
 SCRAM = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-256",), users={"u": "p"})
+PEM = SecuritySpec(protocol="SSL", key_store="PEM")
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ SCRAM = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-256",), u
         (lambda: SandboxSpec(version="3.2.3", volumes=(VolumeSpec(log_dirs=2),)), "KIP-858"),
         (lambda: SandboxSpec(version="3.2.3", tiered=True), "KIP-405"),
         (lambda: SandboxSpec(version="3.2.3", security=SCRAM), "KIP-900"),
+        (lambda: SandboxSpec(version="3.2.3", security=PEM), "takes a PEM key only encrypted"),
         (lambda: VolumeSpec(size=Bytes(1)), "too small"),
         (lambda: VolumeSpec(log_dirs=0), "without a log dir"),
         (lambda: SecuritySpec(protocol="SASL_SSL"), "do not go together"),

@@ -2,14 +2,14 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from pathlib import Path
 
 from brimline.sandbox import probe
 from brimline.sandbox.errors import BrokerFailed
 from brimline.sandbox.namespace import Namespace
-from brimline.sandbox.properties import Node
+from brimline.sandbox.properties import Node, listener_address, render
 
 START_TIMEOUT = 90.0
 """A broker takes 3 s; a crowded two-core machine with a dozen of them takes its time."""
@@ -103,7 +103,22 @@ def _explanation(log: list[str]) -> list[str]:
 
 
 class Broker(KafkaProcess):
-    """A broker of the sandbox."""
+    """A broker of the sandbox. Its properties file always holds ``properties``, and nobody else writes it."""
+
+    def __init__(self, node: Node, argv: list[str], namespace: Namespace, properties: Mapping[str, str]) -> None:
+        super().__init__(node, argv, namespace)
+        self._properties: dict[str, str] = {}
+        self.alter_properties(properties)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self._properties
+
+    def alter_properties(self, changes: Mapping[str, str | None]) -> None:
+        """Set these keys in the properties file (``None``: take one out); the broker reads it when it starts."""
+        altered = {**self._properties, **changes}
+        self._properties = {key: value for key, value in altered.items() if value is not None}
+        self._namespace.outside(self.node.server_properties).write_text(render(self._properties))
 
     @property
     def broker_id(self) -> int:
@@ -116,8 +131,13 @@ class Broker(KafkaProcess):
 
     @property
     def address(self) -> str:
-        """Host and port of its client listener."""
-        return f"127.0.0.1:{self.node.client_port}"
+        """Host and port at which clients are told to find it: a gateway's, if one is to stand in front."""
+        return listener_address(self._properties["advertised.listeners"], "CLIENT")
+
+    @property
+    def direct_address(self) -> str:
+        """Host and port at which its client listener really listens."""
+        return listener_address(self._properties["listeners"], "CLIENT")
 
     @property
     def admin_address(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from brimline.model import Bytes
 from brimline.sandbox import filling, tools
@@ -16,8 +16,11 @@ from brimline.sandbox.jar_cache import kafka_jars
 from brimline.sandbox.java import QUICK_START, class_path, find_java
 from brimline.sandbox.logging_config import logging_config
 from brimline.sandbox.namespace import Namespace
-from brimline.sandbox.properties import CONTROLLER_ID, ClusterFacts, Node, server_properties
+from brimline.sandbox.properties import CONTROLLER_ID, ClusterFacts, Node, render, server_properties
 from brimline.sandbox.spec import SandboxSpec
+
+if TYPE_CHECKING:
+    from brimline.sandbox.certificates import Authority
 
 _CONTROLLER_HEAP = Bytes(128 * 1024 * 1024)
 
@@ -32,6 +35,7 @@ class Sandbox:
         self._namespace_or_none: Namespace | None = None
         self._brokers: dict[int, Broker] = {}
         self._controller: KafkaProcess | None = None
+        self._authority: Authority | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -64,8 +68,13 @@ class Sandbox:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The client listeners, with the security that was asked for."""
+        """Where clients are told to connect; behind it is the security that was asked for."""
         return ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def direct_servers(self) -> str:
+        """The client listeners themselves: past the gateway, if one is to stand in front."""
+        return ",".join(broker.direct_address for broker in self.brokers)
 
     @property
     def admin_servers(self) -> str:
@@ -101,6 +110,16 @@ class Sandbox:
     def client_pem(self) -> Path:
         """Key and certificate of a client, in one PEM file, for mutual TLS."""
         return self.outside(self._tls / "client.pem")
+
+    def renew_broker_certificate(self) -> None:
+        """A new key and certificate in the brokers' key store, in one step, by the same authority."""
+        if self._authority is None:
+            raise BadSpec("this sandbox has no certificates: ask for SSL or SASL_SSL")
+        self._authority.write_broker_store()
+
+    def reserve_ports(self, count: int) -> list[int]:
+        """Free loopback ports that nobody else gets while the sandbox lives; a listener allows address reuse."""
+        return self._namespace.reserve_ports(count)
 
     def outside(self, path: Path) -> Path:
         """Where this process finds a file that the brokers name ``path``."""
@@ -146,29 +165,29 @@ class Sandbox:
             controller_id=1 if combined else CONTROLLER_ID,
             controller_port=self._namespace.reserve_ports(1)[0],
             tiered_dir=self.tiered_dir,
-            key_store=self._tls / "broker.p12",
+            key_store=self._tls / "broker-key-store",
             trust_store=self._tls / "ca.pem",
         )
         if self.spec.security and self.spec.security.uses_tls:
-            from brimline.sandbox.certificates import write_certificates
+            from brimline.sandbox.certificates import Authority
 
-            write_certificates(self.outside(self._tls))
+            self._authority = Authority(self.outside(self._tls), self.spec.security.key_store)
         template = formatted_dir(self._jars, self.spec.security, self.outside(self._namespace.base / "format"))
         cluster_id = random_id()
         for node in nodes:
             self._make_volumes(node)
             for log_dir in node.log_dirs:
                 template.write(self.outside(log_dir), cluster_id=cluster_id, node_id=node.node_id)
-            self.outside(node.server_properties).write_text(server_properties(node, facts))
-            argv = self._command(node)
+            properties, argv = server_properties(node, facts), self._command(node)
             if "broker" in node.roles:
-                self._brokers[node.node_id] = Broker(node, argv, self._namespace)
+                self._brokers[node.node_id] = Broker(node, argv, self._namespace, properties)
             else:
+                self.outside(node.server_properties).write_text(render(properties))
                 self._controller = KafkaProcess(node, argv, self._namespace)
 
     def _nodes(self) -> list[Node]:
         base = self._namespace.base
-        ports = iter(self._namespace.reserve_ports(2 * self.spec.brokers))
+        ports = iter(self._namespace.reserve_ports((3 if self.spec.fronted else 2) * self.spec.brokers))
         brokers = [
             Node(
                 node_id=broker_id,
@@ -181,6 +200,7 @@ class Sandbox:
                 ),
                 client_port=next(ports),
                 admin_port=next(ports),
+                gateway_port=next(ports) if self.spec.fronted else 0,
             )
             for broker_id in range(1, self.spec.brokers + 1)
         ]

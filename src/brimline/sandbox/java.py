@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -54,6 +54,16 @@ def parse_version(text: str, java: Path) -> int:
 
 def class_path(jars: Sequence[Path]) -> str:
     return ":".join(str(jar) for jar in jars)
+
+
+def stock_jars(jars: Sequence[Path]) -> list[Path]:
+    """What a tool or a client needs: without the test jars, which bring logging configurations of their own."""
+    return [jar for jar in jars if not jar.name.endswith("#test.jar")]
+
+
+def java_command(path: Sequence[Path], main_class: str, arguments: Iterable[str]) -> list[str]:
+    """A short-lived Java program, from jars and directories of classes."""
+    return [str(find_java()), *QUICK_START, "-Xmx256m", "-cp", class_path(path), main_class, *arguments]
 
 
 def _ask_version(java: Path) -> str:

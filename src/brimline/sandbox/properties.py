@@ -30,6 +30,8 @@ class Node:
     log_dirs: tuple[Path, ...]
     client_port: int = 0
     admin_port: int = 0
+    gateway_port: int = 0
+    """Where clients are sent instead of ``client_port``; 0: straight to the broker."""
 
     @property
     def name(self) -> str:
@@ -78,8 +80,8 @@ _SMALL_AND_QUICK = {
 }
 
 
-def server_properties(node: Node, facts: ClusterFacts) -> str:
-    """The text of a node's properties file; the caller's own properties win."""
+def server_properties(node: Node, facts: ClusterFacts) -> dict[str, str]:
+    """A node's properties; the caller's own win."""
     settings = {
         "process.roles": ",".join(node.roles),
         "node.id": str(node.node_id),
@@ -94,7 +96,7 @@ def server_properties(node: Node, facts: ClusterFacts) -> str:
         settings |= _tiered(facts) if "broker" in node.roles else {"remote.log.storage.system.enable": "true"}
     if facts.spec.security:
         settings |= _security(facts.spec.security, facts)
-    return render({**settings, **facts.spec.properties})
+    return {**settings, **facts.spec.properties}
 
 
 def render(settings: Mapping[str, str]) -> str:
@@ -106,17 +108,25 @@ def escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
+def listener_address(listeners: str, name: str) -> str:
+    """Host and port of one listener in the value of ``listeners`` or ``advertised.listeners``."""
+    (address,) = (rest for found, _, rest in (each.partition("://") for each in listeners.split(",")) if found == name)
+    return address
+
+
 def _listeners(node: Node, facts: ClusterFacts) -> dict[str, str]:
     client_protocol = facts.spec.security.protocol if facts.spec.security else "PLAINTEXT"
     settings = {"listener.security.protocol.map": f"CLIENT:{client_protocol},ADMIN:PLAINTEXT,CONTROLLER:PLAINTEXT"}
-    client = [f"CLIENT://127.0.0.1:{node.client_port}", f"ADMIN://127.0.0.1:{node.admin_port}"]
+    client = f"CLIENT://127.0.0.1:{node.client_port}"
+    advertised = f"CLIENT://127.0.0.1:{node.gateway_port or node.client_port}"
+    admin = f"ADMIN://127.0.0.1:{node.admin_port}"
     controller = [f"CONTROLLER://127.0.0.1:{facts.controller_port}"]
     if "broker" not in node.roles:
         return {**settings, "listeners": ",".join(controller)}
     return {
         **settings,
-        "listeners": ",".join(client + (controller if "controller" in node.roles else [])),
-        "advertised.listeners": ",".join(client),
+        "listeners": ",".join([client, admin, *(controller if "controller" in node.roles else [])]),
+        "advertised.listeners": f"{advertised},{admin}",
         "inter.broker.listener.name": "ADMIN",
     }
 
@@ -144,10 +154,11 @@ def _security(security: SecuritySpec, facts: ClusterFacts) -> dict[str, str]:
         settings[f"listener.name.client.{mechanism.lower()}.sasl.jaas.config"] = _jaas(mechanism, security.users)
     if security.uses_tls:
         prefix = "listener.name.client.ssl."
-        settings[prefix + "keystore.type"] = "PKCS12"
+        settings[prefix + "keystore.type"] = security.key_store
         settings[prefix + "keystore.location"] = str(facts.key_store)
-        settings[prefix + "keystore.password"] = KEY_STORE_PASSWORD
-        settings[prefix + "key.password"] = KEY_STORE_PASSWORD
+        if security.key_store != "PEM":  # a PEM file has no password of its own, and our key in it has none either
+            settings[prefix + "keystore.password"] = KEY_STORE_PASSWORD
+            settings[prefix + "key.password"] = KEY_STORE_PASSWORD
         settings[prefix + "truststore.type"] = "PEM"
         settings[prefix + "truststore.location"] = str(facts.trust_store)
         settings[prefix + "client.auth"] = "required" if security.mutual_tls else "none"

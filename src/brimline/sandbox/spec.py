@@ -18,6 +18,7 @@ SMALLEST_VOLUME = Bytes(16 * 1024 * 1024)
 Filesystem = Literal["tmpfs", "ext4"]
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+KeyStoreType = Literal["PKCS12", "JKS", "PEM"]
 
 _USER_NAME = re.compile(r"[A-Za-z0-9._@-]+")
 
@@ -54,6 +55,8 @@ class SecuritySpec:
     super_users: tuple[str, ...] = ()
     acls: bool = False
     mutual_tls: bool = False
+    key_store: KeyStoreType = "PKCS12"
+    """The format of the brokers' own key and certificate."""
 
     def __post_init__(self) -> None:
         if self.uses_sasl != bool(self.mechanisms):
@@ -92,6 +95,8 @@ class SandboxSpec:
     volumes: tuple[VolumeSpec, ...] = (VolumeSpec(),)
     tiered: bool = False
     security: SecuritySpec | None = None
+    fronted: bool = False
+    """Tell clients a port at which no broker listens: it is held for a gateway in front of the client listener."""
     properties: Mapping[str, str] = field(default_factory=dict)
     heap: Bytes = DEFAULT_HEAP
 
@@ -119,3 +124,5 @@ class SandboxSpec:
             raise BadSpec(f"no tiered storage in a sandbox of Kafka {self.version}: it is ready since 3.9 (KIP-405)")
         if self.security and self.security.scram_mechanisms and self.release < (3, 5):
             raise BadSpec(f"Kafka {self.version} in KRaft mode has no SCRAM: it came with 3.5 (KIP-900)")
+        if self.security and self.security.key_store == "PEM" and self.release < (3, 7):
+            raise BadSpec(f"Kafka {self.version} takes a PEM key only encrypted, in a way nobody writes any more")

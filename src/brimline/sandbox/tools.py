@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from brimline.sandbox.errors import BadSpec
-from brimline.sandbox.java import QUICK_START, class_path, find_java
+from brimline.sandbox.java import java_command, stock_jars
 
 _TOOLS = {
     "acls": ("AclCommand",),
@@ -37,10 +37,7 @@ def tool_command(name: str, jars: Sequence[Path], arguments: Iterable[str]) -> l
     """The command line of ``kafka-<name>.sh`` without the script."""
     if name not in _TOOLS:
         raise BadSpec(f"no tool kafka-{name} in a sandbox: choose one of {', '.join(_TOOLS)}")
-    main_class = _main_class(name, jars)
-    # Test jars bring logging configurations of their own
-    stock = [jar for jar in jars if not jar.name.endswith("#test.jar")]
-    return [str(find_java()), *QUICK_START, "-Xmx256m", "-cp", class_path(stock), main_class, *arguments]
+    return java_command(stock_jars(jars), _main_class(name, jars), arguments)
 
 
 def _main_class(name: str, jars: Sequence[Path]) -> str:

@@ -1,0 +1,125 @@
+"""The doctor asks a real broker what it decides by the address of a client, which a gateway in front of it changes."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ConfigResource, ConfigResourceType, ResourcePattern
+from kafka.admin import ResourceType as Resource
+from kafka.protocol.admin import AlterClientQuotasRequest
+
+from brimline import ClientConfig
+from brimline.model import BrokerId, Bytes, Failure, FailureKind
+from brimline.observe.address_rules import AddressRules, ask_address_rules
+from brimline.observe.connection import Connection, Deadline
+from brimline.observe.java_properties import parse_properties
+from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
+from tests.integration.cluster import PATIENCE_SECONDS, eventually
+from tests.integration.guarded import QUICK, write_config
+
+pytestmark = pytest.mark.integration
+
+BROKER = BrokerId(1)
+PATIENCE = timedelta(seconds=PATIENCE_SECONDS)
+GUARD = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="guard" password="secret";'
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
+    with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(sandbox: Sandbox) -> Iterator[Connection]:
+    """As somebody who may do everything."""
+    connection = Connection(ClientConfig.from_properties(sandbox.admin_servers))
+    yield connection
+    connection.close()
+
+
+def rules(connection: Connection) -> AddressRules:
+    return ask_address_rules(connection, BROKER, Deadline(PATIENCE))
+
+
+def allow_from(sandbox: Sandbox, host: str) -> None:
+    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
+    pattern = ResourcePattern(Resource.TOPIC, "orders")
+    client.create_acls([ACL("User:app", host, ACLOperation.READ, ACLPermissionType.ALLOW, pattern)])
+    client.close()
+
+
+def limit_connections(sandbox: Sandbox) -> None:
+    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
+    client.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", configs={"max.connections.per.ip": "500"})])
+    client.close()
+
+
+def set_quota(connection: Connection, address: str | None) -> None:
+    request = AlterClientQuotasRequest
+    entry = request.EntryData(
+        entity=[request.EntryData.EntityData(entity_type="ip", entity_name=address)],
+        ops=[request.EntryData.OpData(key="connection_creation_rate", value=9.0, remove=False)],
+    )
+    connection.ask(BROKER, request(entries=[entry], validate_only=False), Deadline(PATIENCE))
+
+
+def test_what_the_broker_decides_by_address_is_found(sandbox: Sandbox, admin: Connection) -> None:
+    for host in ("*", "10.0.0.5", "10.0.0.6"):
+        allow_from(sandbox, host)
+    set_quota(admin, "10.0.0.7")
+    set_quota(admin, None)
+    limit_connections(sandbox)
+    eventually(lambda: rules(admin).acls_by_host == {"10.0.0.5": 1, "10.0.0.6": 1})
+    eventually(lambda: rules(admin).quotas_by_address == {"10.0.0.7": 9.0, "(default)": 9.0})
+    eventually(lambda: dict(limits_of(rules(admin)))["max.connections.per.ip"] == "500")
+
+    found = doctor(sandbox)
+
+    assert "2 ACLs for hosts (10.0.0.5, 10.0.0.6)" in found
+    assert "2 quotas of addresses ((default), 10.0.0.7)" in found
+    assert "the broker takes 500 connections from the gateway" in found
+    assert "CLIENT: the gateway listens on 127.0.0.1:9092 (SASL_PLAINTEXT)" in found
+
+
+def limits_of(asked: AddressRules) -> dict[str, str | None]:
+    assert not isinstance(asked.limits, Failure)
+    return dict(asked.limits)
+
+
+def test_a_principal_that_may_not_ask_is_told_so(sandbox: Sandbox) -> None:
+    credentials = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={GUARD}\n"
+    properties = parse_properties(credentials.encode(), "guard.properties")
+    connection = Connection(ClientConfig.from_properties(sandbox.bootstrap_servers, properties))
+
+    try:
+        refused = rules(connection)
+    finally:
+        connection.close()
+
+    for answer in (refused.acls_by_host, refused.quotas_by_address, refused.limits):
+        assert isinstance(answer, Failure)
+        assert answer.kind is FailureKind.NOT_AUTHORIZED
+
+
+def test_a_real_broker_is_known_by_the_certificate_in_its_key_store() -> None:
+    security = SecuritySpec(protocol="SSL", key_store="JKS")
+    with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)) as running:
+        found = doctor(running)
+
+    assert "CLIENT: clients see the broker's own certificate" in found
+    assert "CLIENT: the broker shows the certificate in its key store" in found
+
+
+def doctor(sandbox: Sandbox) -> str:
+    """With a file in which the client listener advertises another port than its own; nobody has to be there."""
+    listeners = {"advertised.listeners": f"CLIENT://127.0.0.1:9092,ADMIN://{sandbox.admin_servers}"}
+    path = write_config(sandbox, {**QUICK, **listeners})
+    command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(path)]
+    done = subprocess.run(sandbox.inside(command), capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 3), done.stderr
+    return done.stdout
