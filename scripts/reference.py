@@ -17,8 +17,11 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("log-dirs",),
     ("guard",),
+    ("gateway",),
     ("doctor",),
     ("status",),
+    ("fence",),
+    ("unfence",),
     ("sandbox",),
     ("sandbox", "up"),
 )

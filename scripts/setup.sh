@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# Everything that `make demo` and `make test` need, on a machine with only Python 3.11+, git and make.
+# Everything that `make demo` and `make test` need, on a machine with only Python 3.11+, git and make; with --bench, what
+# `make bench` needs besides.
 # Re-run freely: each step looks first, and with warm caches nothing touches the network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+for_bench=false
+if [ "${1:-}" = --bench ]; then for_bench=true; shift; fi
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "brimline set-up: $*"; exit 1; }
@@ -38,6 +42,12 @@ if ! java_is_enough; then
 fi
 # Namespaces for the sandbox's volumes.
 command -v unshare >/dev/null || as_root_install util-linux || die "the sandbox needs 'unshare' (package util-linux)."
+
+# The gateway is measured against HAProxy, by clients in C.
+if $for_bench; then
+  PATH=$PATH:/usr/sbin command -v haproxy >/dev/null || as_root_install haproxy || die "the benchmarks need 'haproxy'."
+  command -v cc >/dev/null || as_root_install gcc libc6-dev || die "the benchmarks need a C compiler ('cc')."
+fi
 
 # 2. uv, in a venv of its own: a system Python may refuse global installs.
 if ! .tools/bin/uv --version >/dev/null 2>&1; then
