@@ -35,7 +35,7 @@ def properties(tmp_path: Path, log_dir: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", ["guard", "doctor", "status"])
+@pytest.mark.parametrize("command", ["guard", "doctor", "status", "gateway", "fence", "unfence"])
 def test_help_shows_examples_and_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command in COMMANDS
 

@@ -4,8 +4,9 @@ import pytest
 
 from brimline.guard import keys
 from brimline.guard.config import BadConfig
-from brimline.model import Bytes
+from brimline.model import BadInput, Bytes
 from brimline.observe.client_config import SecurityProtocol
+from brimline.observe.key_stores import ListenerTls
 from tests.guard.files import BROKER, FIRST_LINE, config, problems
 
 
@@ -43,6 +44,12 @@ def test_the_kips_keys_under_the_kips_names() -> None:
         ("brimline.metrics.publish=some", "auto, all, none"),
         ("brimline.metrics.port=65536", "from 0 to 65535"),
         ("brimline.log.format=xml", "text, json"),
+        ("brimline.reject.error=57", "56, 128, 19, 44, KAFKA_STORAGE_ERROR"),
+        ("brimline.gateway.max.connections=0", "from 1 to 1000000"),
+        ("brimline.gateway.header.timeout.ms=99", "from 100 up"),
+        ("brimline.gateway.drain.timeout.ms=-1", "from 0 up"),
+        ("brimline.reject.memory.ms=999", "from 1000 up"),
+        ("brimline.gateway.refusals.per.second=0", "from 1 to 1000000"),
     ],
 )
 def test_a_wrong_value_is_named_with_key_value_range_file_and_line(line: str, allowed: str) -> None:
@@ -69,6 +76,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("brimline.metric.port", "brimline.metrics.port"),
         ("brimline.enforcment", "brimline.enforcement"),
         ("brimline.jmx.prot", "brimline.jmx.port"),
+        ("brimline.gateway.listener", "brimline.gateway.listeners"),
     ],
 )
 def test_an_unknown_key_of_ours_is_an_error_with_a_suggestion(key: str, near: str) -> None:
@@ -101,10 +109,84 @@ def test_both_spellings_with_two_values_contradict_each_other() -> None:
     assert f"line {FIRST_LINE + 1}" in problem
 
 
-def test_enforcing_is_refused_in_this_version() -> None:
+def test_enforcement_is_by_the_gateway_or_not_at_all() -> None:
     (problem,) = problems("brimline.enforcement=enforce\n")
 
-    assert "only observes" in problem
+    assert config("brimline.enforcement=gateway\n").is_enforcing
+    assert not config().is_enforcing
+    assert "allowed: observe, gateway" in problem
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [("56", 56), ("KAFKA_STORAGE_ERROR", 56), ("not_enough_space", 128), ("19", 19), ("Policy_Violation", 44)],
+)
+def test_the_error_of_a_refusal_by_number_or_name(written: str, code: int) -> None:
+    assert config(f"brimline.reject.error={written}\n").reject_error == code
+
+
+def test_the_gateways_defaults() -> None:
+    read = config()
+
+    assert read.reject_error == 56
+    assert str(read.state_dir) == "/var/lib/brimline"
+    assert read.number(keys.GATEWAY_MAX_CONNECTIONS) == 10_000
+    assert read.seconds(keys.GATEWAY_HEADER_TIMEOUT) == 10.0
+    assert read.seconds(keys.GATEWAY_DRAIN_TIMEOUT) == 15.0
+    assert read.seconds(keys.REJECT_MEMORY) == 300.0
+    assert read.number(keys.GATEWAY_REFUSALS) == 20
+
+
+@pytest.mark.parametrize("path", ["var/lib/brimline", "", f"/{'x' * 100}"])
+def test_a_state_dir_that_no_socket_can_be_in(path: str) -> None:
+    (problem,) = problems(f"brimline.state.dir={path}\n")
+
+    assert problem.startswith(f"server.properties line {FIRST_LINE}: brimline.state.dir")
+
+
+FRONTED = BROKER.replace("0.0.0.0:9092", "127.0.0.1:19092")
+KEY_STORE = "listener.name.client.ssl.keystore."
+
+
+def test_the_key_store_of_a_fronted_listener_is_read() -> None:
+    tls = config(f"{KEY_STORE}location=/etc/kafka/key.p12\n{KEY_STORE}password=hunter2\n", FRONTED).tls["CLIENT"]
+
+    assert isinstance(tls, ListenerTls)
+    assert tls.key_store.location == "/etc/kafka/key.p12"
+    assert tls.key_store.store_password == "hunter2"
+
+
+def test_without_a_gateway_the_brokers_key_store_is_none_of_our_business() -> None:
+    secret = (
+        f"config.providers=vault\nconfig.providers.vault.class=com.example.Vault\n{KEY_STORE}password=${{vault:a:b}}"
+    )
+
+    assert config(secret).tls == {}
+
+
+def test_a_key_store_that_cannot_be_used_does_not_keep_the_guard_from_its_work() -> None:
+    secret = (
+        f"config.providers=vault\nconfig.providers.vault.class=com.example.Vault\n{KEY_STORE}password=${{vault:a:b}}"
+    )
+
+    problem = config(secret, FRONTED).tls["CLIENT"]
+
+    assert isinstance(problem, BadInput)
+    assert "config provider 'vault'" in str(problem)
+
+
+def test_the_secrets_of_a_key_store_come_from_config_providers() -> None:
+    added = (
+        "config.providers=env\nconfig.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+        f"{KEY_STORE}location=/k\n{KEY_STORE}password=${{env:STORE_PASSWORD}}\n"
+    )
+
+    read = config(added, FRONTED, environment={"STORE_PASSWORD": "hunter2"})
+
+    tls = read.tls["CLIENT"]
+    assert isinstance(tls, ListenerTls)
+    assert tls.key_store.store_password == "hunter2"
+    assert "hunter2" not in repr(read)
 
 
 def test_a_key_that_stands_twice_is_warned_about_and_the_last_counts() -> None:

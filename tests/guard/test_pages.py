@@ -3,7 +3,9 @@
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
@@ -13,13 +15,16 @@ from brimline.cli.table_guard import guard_lines, write_guard_table
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
+from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.http import Request, Response
 from brimline.guard.pages import Pages
 from brimline.guard.percent_task import PercentReport, PercentTask
+from brimline.guard.refused_lately import RefusedLately
 from brimline.guard.state_document import GuardState, state_document
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.catalogue import BROKER_CONNECTED
 from brimline.model import BrimlineError, Bytes, Failure, FailureKind
+from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
 from tests.guard.test_percent_task import PLAIN, ROWS, T0, TIERED
@@ -60,6 +65,7 @@ def state() -> GuardState:
         disks=disk_report(clock, disks),
         percents=percent_report(clock),
         mount_points={"8:1": "/data"},
+        gateway=GatewayReport(is_wanted=False),
     )
 
 
@@ -86,6 +92,86 @@ def test_status_reads_the_document(state: GuardState) -> None:
     assert "c does not exist" in text
     assert "150 %  orders-1" in text
     assert "would refuse Produce for every partition in a" in text
+
+
+def with_gateway(guard: GuardState, /, **report: Any) -> GuardState:
+    return replace(guard, gateway=GatewayReport(is_wanted=True, **report))
+
+
+def shown_text(state: GuardState) -> str:
+    shown = read_state(state_document(state).decode(), "http://here")
+    return "\n".join(str(line) for line in guard_lines(shown, ASCII))
+
+
+def test_without_a_gateway_there_is_nothing_to_say_of_it(state: GuardState) -> None:
+    assert json.loads(state_document(state))["gateway"] is None
+    assert "Gateway" not in shown_text(state)
+
+
+def test_with_a_gateway_the_guard_does_not_say_would(state: GuardState) -> None:
+    document = json.loads(state_document(with_gateway(state)))
+
+    acts = document["volumes"][0]["wouldDo"]
+    assert acts[0] == "has the gateway refuse Produce for every partition in a"
+    assert acts[1].startswith("would delete")  # which no gateway does
+
+
+def test_a_gateway_that_should_be_there_and_is_not(state: GuardState) -> None:
+    silent = with_gateway(state, failure=Failure(kind=FailureKind.UNREACHABLE, message="nobody listens on g.sock"))
+
+    text = shown_text(silent)
+
+    assert json.loads(state_document(silent))["gateway"]["up"] is False
+    assert "Gateway  does not answer\n  ! nobody listens on g.sock\n          while it is down" in text
+    assert not read_state(state_document(silent).decode(), "http://here").is_healthy
+
+
+def test_a_gateway_that_refuses_nothing(state: GuardState) -> None:
+    lines = shown_text(with_gateway(state, state=gateways.state())).splitlines()
+
+    assert lines[lines.index("Gateway  lets everything through") + 1 :][:2] == [
+        "  refuses with error 56  -  up 17 min  -  gateway 0.1.0",
+        "  7 connections on CLIENT://*:9092",
+    ]
+
+
+def test_fences_are_shown_with_why_since_when_and_what_to_do(state: GuardState) -> None:
+    fences = [gateways.fence("guard"), gateways.fence("full"), gateways.fence("manual", by="alice", topic="clicks")]
+    lately = RefusedLately()
+    lately.add(gateways.state(), 0.0)
+    answer = gateways.state(fences=fences, refusals=[gateways.refused(batches=1234)])
+
+    lines = shown_text(with_gateway(state, state=answer, lately=lately.add(answer, 60.0))).splitlines()
+
+    assert lines[lines.index("Gateway  refuses Produce for 1 log dir and 1 topic") + 3 :][:9] == [
+        "  FENCED  /data/a",
+        "          12 partitions, for 7 min (since 2026-01-01 00:10 UTC)",
+        "          full: more than 90 % is used",
+        "          make room: lower the retention of a topic, delete a topic or move replicas away; it is lifted by "
+        "itself as soon as the disk has room again",
+        "  FENCED  topic clicks",
+        "          12 partitions, for 7 min (since 2026-01-01 00:10 UTC)",
+        "          by alice: moving this disk",
+        "          lift it with: brimline unfence --config server.properties --topic clicks",
+        "  REFUSED 1,234 batches (121 KiB) in the last 60 s, most of them orders-3 from librdkafka 2.10.0 (1,234)",
+    ]
+
+
+def test_a_gateway_that_observes_says_what_it_would_refuse(state: GuardState) -> None:
+    answer = gateways.state(enforcement="observe", fences=[gateways.fence()])
+
+    text = shown_text(with_gateway(state, state=answer))
+
+    assert "Gateway  only observes: it would refuse Produce for 1 log dir" in text
+    assert "  FENCE   /data/a" in text
+    assert "refuses with error" not in text
+
+
+def test_a_state_of_a_guard_before_there_were_gateways_can_be_read(state: GuardState) -> None:
+    document = json.loads(state_document(state))
+    del document["gateway"]
+
+    assert read_state(json.dumps(document), "http://here").gateway is None
 
 
 def test_the_table_is_written_where_there_is_only_ascii(state: GuardState) -> None:

@@ -1,10 +1,12 @@
-"""Which of KIP-1257's percentages are published, and how a volume's state becomes numbers."""
+"""Which of KIP-1257's percentages are published, and how the states of volumes and gateway become numbers."""
 
 import pytest
 
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.guard.disk_task import DiskSettings, DiskTask
+from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS
+from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.percent_task import PercentTask
 from brimline.guard.publish import Publisher
 from brimline.metrics import catalogue
@@ -12,6 +14,7 @@ from brimline.metrics.board import MetricBoard
 from brimline.metrics.metric import Metric
 from brimline.model import Bytes, Failure, FailureKind, TopicPartition
 from tests.guard.brokers import FakeBroker, facts, held
+from tests.guard.gateways import fence, refused, state
 from tests.guard.test_percent_task import DOWN, FOREVER, PLAIN, TIERED
 from tests.guard.ticking import Answers, FakeDisks, TickingClock
 
@@ -125,3 +128,48 @@ def test_without_limits_the_distance_is_infinite(published: Published) -> None:
     watched(published, FakeDisks(a=50), DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0)))
 
     assert published.of(catalogue.VOLUME_TO_LIMIT) == {("a", "8:1"): float("inf")}
+
+
+def test_the_gateways_figures_are_published(published: Published) -> None:
+    answer = state(
+        fences=[fence("full"), fence("manual", by="alice", topic="clicks", partitions=3)],
+        refusals=[refused(), refused(topic="(other)", partition=-1, client="(other)")],
+        wouldHaveRefused=[refused(batches=2)],
+    )
+
+    published.publisher.gateway(GatewayReport(is_wanted=True, state=answer))
+
+    assert published.of(catalogue.GATEWAY_UP) == {(): 1}
+    assert published.of(catalogue.GATEWAY_CONNECTIONS) == {("CLIENT",): 7}
+    assert published.of(catalogue.GATEWAY_CLOSED) == {("client",): 1, ("header-timeout",): 1}
+    assert published.of(catalogue.GATEWAY_BYTES) == {("to_broker",): 1000, ("to_clients",): 2000}
+    assert published.of(catalogue.GATEWAY_FENCE) == {("/data/a", "", "full"): 1, ("", "clicks", "manual"): 1}
+    assert published.of(catalogue.GATEWAY_FENCED_PARTITIONS) == {
+        ("/data/a", "", "full"): 12,
+        ("", "clicks", "manual"): 3,
+    }
+    assert published.of(catalogue.GATEWAY_REFUSED_BATCHES) == {
+        ("orders", "3", "librdkafka 2.10.0"): 5,
+        ("(other)", "", "(other)"): 5,
+    }
+    assert published.of(catalogue.GATEWAY_WOULD_REFUSE_BYTES) == {("orders", "3", "librdkafka 2.10.0"): 200}
+    assert published.of(catalogue.GATEWAY_ADDED_LATENCY) == {
+        ("_bucket", "0.0001"): 10,
+        ("_bucket", "0.001"): 15,
+        ("_bucket", "+Inf"): 16,
+        ("_sum", ""): 0.02,
+        ("_count", ""): 16,
+    }
+
+
+def test_every_metric_of_a_gateway_is_published_and_withdrawn_together(published: Published) -> None:
+    of_a_gateway = {metric for metric in catalogue.CATALOGUE if metric.name.startswith("gateway_")}
+    published.publisher.gateway(GatewayReport(is_wanted=True, state=state()))
+    while_up = {family.name for family in published.board.families()}
+
+    published.publisher.gateway(GatewayReport(is_wanted=True, failure=DOWN))
+
+    assert while_up == {metric.name for metric in of_a_gateway}
+    assert of_a_gateway - set(OF_A_GATEWAY_THAT_ANSWERS) == {catalogue.GATEWAY_UP}
+    assert [family.name for family in published.board.families()] == ["gateway_up"]
+    assert published.of(catalogue.GATEWAY_UP) == {(): 0}

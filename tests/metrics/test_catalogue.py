@@ -74,6 +74,16 @@ def test_a_counter_that_does_not_end_in_total_is_refused() -> None:
         Metric(name="reloads", kind=Kind.COUNTER, help="Reloads.", prometheus="brimline_reloads")
 
 
+def test_a_histogram_has_no_bean_and_no_labels() -> None:
+    with pytest.raises(ValueError, match="one set of buckets"):
+        Metric(name="h", kind=Kind.HISTOGRAM, help="H.", prometheus="brimline_h", labels=("a",))
+
+
+def test_a_histogram_with_a_count_missing_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 bounds need 3 counts, not 2"):
+        catalogue.GATEWAY_ADDED_LATENCY.histogram((0.1, 0.2), (1, 2), 0.3)
+
+
 def test_a_family_of_unequal_columns_is_refused() -> None:
     with pytest.raises(ValueError, match="2 series and 1 values"):
         catalogue.PARTITIONS.family((("/a",), ("/b",)), (1,))

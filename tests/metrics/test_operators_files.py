@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 
 from brimline.metrics.catalogue import CATALOGUE
+from brimline.metrics.metric import BUCKET, COUNT, SUM, Kind
 
 DASHBOARD = Path("deploy/grafana/brimline.json")
 ALERTS = Path("deploy/prometheus/brimline-alerts.yml")
 ALERT_TESTS = Path("deploy/prometheus/brimline-alerts.test.yml")
 EXPORTER_RULES = Path("deploy/jmx_exporter/brimline-rules.yml")
-NAMES = {metric.prometheus for metric in CATALOGUE}
+NAMES = {
+    metric.prometheus + suffix
+    for metric in CATALOGUE
+    for suffix in ((BUCKET, SUM, COUNT) if metric.kind is Kind.HISTOGRAM else ("",))
+}
 PROMTOOL = shutil.which("promtool")
 
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: package prometheus)")

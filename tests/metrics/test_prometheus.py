@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from brimline.metrics import catalogue
 from brimline.metrics.catalogue import CATALOGUE
+from brimline.metrics.metric import Kind, Metric
 from brimline.metrics.prometheus import PrometheusRenderer, TextFormat
 from brimline.model.samples import MetricFamily
 
@@ -29,12 +31,53 @@ def parsed(families: Iterable[MetricFamily], text_format: TextFormat, parse: Par
 
 @each_format
 def test_every_metric_of_the_catalogue_is_valid(text_format: TextFormat, parse: Parse) -> None:
-    families = [metric.family((("a",) * len(metric.labels),), (1,)) for metric in CATALOGUE]
+    singles = [metric for metric in CATALOGUE if metric.kind is not Kind.HISTOGRAM]
+    families = [metric.family((("a",) * len(metric.labels),), (1,)) for metric in singles]
 
     found = parsed(families, text_format, parse)
 
-    assert [(m.type, m.documentation) for m in found] == [(m.kind.value, m.help) for m in CATALOGUE]
-    assert [s.name for m in found for s in m.samples] == [m.prometheus for m in CATALOGUE]
+    assert [(m.type, m.documentation) for m in found] == [(m.kind.value, m.help) for m in singles]
+    assert [s.name for m in found for s in m.samples] == [m.prometheus for m in singles]
+
+
+@each_format
+@pytest.mark.parametrize(
+    "metric", [metric for metric in CATALOGUE if metric.kind is Kind.HISTOGRAM], ids=lambda metric: metric.name
+)
+@given(
+    bounds=st.lists(st.floats(1e-6, 1e6), unique=True).map(sorted),
+    counts=st.lists(st.integers(0, 2**40), min_size=20, max_size=20),
+    total=st.floats(0, 1e9),
+)
+def test_a_histogram_is_one_to_prometheus(
+    text_format: TextFormat, parse: Parse, metric: Metric, bounds: list[float], counts: list[int], total: float
+) -> None:
+    bounds, counts = bounds[:19], counts[: len(bounds[:19]) + 1]
+
+    (found,) = parsed([metric.histogram(bounds, counts, total)], text_format, parse)
+
+    buckets = [(float(s.labels["le"]), s.value) for s in found.samples if s.name == f"{metric.prometheus}_bucket"]
+    rest = {s.name: s.value for s in found.samples if "le" not in s.labels}
+    assert (found.type, found.name) == ("histogram", metric.prometheus)
+    assert buckets == list(zip([*bounds, math.inf], accumulate(counts), strict=True))
+    assert rest == {f"{metric.prometheus}_sum": total, f"{metric.prometheus}_count": sum(counts)}
+
+
+def test_a_histogram_as_text() -> None:
+    family = catalogue.GATEWAY_ADDED_LATENCY.histogram((0.0001, 1), (3, 2, 1), 1.5)
+
+    lines = PrometheusRenderer().render([family], TextFormat.OPEN_METRICS).decode().splitlines()
+
+    assert lines[1:] == [
+        "# TYPE brimline_gateway_added_latency_seconds histogram",
+        "# UNIT brimline_gateway_added_latency_seconds seconds",
+        'brimline_gateway_added_latency_seconds_bucket{le="0.0001"} 3',
+        'brimline_gateway_added_latency_seconds_bucket{le="1.0"} 5',
+        'brimline_gateway_added_latency_seconds_bucket{le="+Inf"} 6',
+        "brimline_gateway_added_latency_seconds_sum 1.5",
+        "brimline_gateway_added_latency_seconds_count 6",
+        "# EOF",
+    ]
 
 
 @each_format

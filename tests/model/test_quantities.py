@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.model import Percent, human_bytes, human_count, human_percent, parse_bytes, used_percent
+from brimline.model import Percent, human_bytes, human_count, human_percent, human_span, parse_bytes, used_percent
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,22 @@ def test_a_percentage_is_cut_not_rounded() -> None:
 def test_used_percent_of_nothing_is_all() -> None:
     assert used_percent(0, 0) == 100.0
     assert used_percent(200, 50) == 75.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7000, "117 min"),
+        (7200, "2 h"),
+        (172_799, "48 h"),
+        (1e6, "12 days"),
+    ],
+)
+def test_a_time_is_written_in_one_unit(seconds: float, text: str) -> None:
+    assert human_span(seconds) == text
 
 
 def test_counts_have_separators() -> None:

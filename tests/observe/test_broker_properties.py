@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.observe.broker_properties import BrokerProperties, BrokerPropertiesReader
+from brimline.observe.broker_properties import BrokerProperties, BrokerPropertiesReader, ClientAuth, is_read
+from brimline.observe.connection_limits import ConnectionLimits
 from brimline.observe.java_properties import parse_properties
 
 
@@ -102,3 +103,80 @@ def test_the_rhythms_have_kafkas_defaults() -> None:
     properties, _ = read("")
 
     assert (properties.retention_check_interval, properties.remote_task_interval) == (300.0, 30.0)
+
+
+def test_listeners_as_they_are_bound_are_all_of_them() -> None:
+    properties, _ = read(
+        "listeners=client://:9092,CTRL://:9093\nadvertised.listeners=CLIENT://b.example:19092\n"
+        "controller.listener.names=ctrl\nlistener.security.protocol.map=client:SSL,CTRL:PLAINTEXT"
+    )
+
+    assert {name: bound.port for name, bound in properties.bound_listeners.items()} == {"CLIENT": 9092, "CTRL": 9093}
+    assert properties.controller_listeners == ("CTRL",)
+
+
+def test_the_listener_of_the_remote_log_metadata() -> None:
+    assert read("")[0].remote_log_metadata_listener is None
+    assert read("remote.log.metadata.manager.listener.name=inner")[0].remote_log_metadata_listener == "INNER"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "lines", "expected"),
+    [
+        ("SSL", "", ClientAuth.NONE),
+        ("SSL", "ssl.client.auth=required", ClientAuth.REQUIRED),
+        ("SSL", "ssl.client.auth=required\nlistener.name.in.ssl.client.auth=Requested", ClientAuth.REQUESTED),
+        ("SASL_SSL", "ssl.client.auth=required", ClientAuth.NONE),
+        ("SASL_SSL", "listener.name.in.ssl.client.auth=required", ClientAuth.REQUIRED),
+    ],
+)
+def test_whether_clients_are_asked_for_certificates(protocol: str, lines: str, expected: ClientAuth) -> None:
+    properties, _ = read(f"listeners=IN://:9092\nlistener.security.protocol.map=IN:{protocol}\n{lines}")
+
+    assert properties.client_auth == {"IN": expected}
+
+
+def test_an_unknown_wish_for_certificates_is_refused() -> None:
+    _, reader = read("ssl.client.auth=perhaps")
+
+    assert "allowed: none, requested, required" in str(reader.problems[0])
+
+
+def test_the_largest_request() -> None:
+    assert read("")[0].largest_request == 104857600
+    assert read("socket.request.max.bytes=2147483647")[0].largest_request == 2147483647
+    assert "from 1 to 2147483647" in str(read("socket.request.max.bytes=0")[1].problems[0])
+
+
+def test_limits_of_connections() -> None:
+    limits = read(
+        "listeners=IN://:9092\nlistener.security.protocol.map=IN:PLAINTEXT\nmax.connections.per.ip=10\n"
+        "max.connections.per.ip.overrides=127.0.0.1:200\nlistener.name.in.max.connection.creation.rate=5\n"
+        "principal.builder.class=com.example.Names"
+    )[0].connection_limits
+
+    assert (limits.per_ip, limits.per_ip_overrides) == (10, "127.0.0.1:200")
+    assert limits.creation_rates == {"listener.name.in.max.connection.creation.rate": 5}
+    assert limits.principal_builders == {"principal.builder.class": "com.example.Names"}
+
+
+def test_no_limits_of_connections_by_default() -> None:
+    assert read("max.connections.per.ip=2147483647")[0].connection_limits == ConnectionLimits()
+
+
+def test_a_limit_that_is_no_number_is_refused() -> None:
+    assert "max.connections.per.ip=many" in str(read("max.connections.per.ip=many")[1].problems[0])
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("listeners", True),
+        ("max.connections.per.ip", True),
+        ("listener.name.client.ssl.client.auth", True),
+        ("listener.name.client.ssl.keystore.password", False),
+        ("ssl.keystore.password", False),
+    ],
+)
+def test_no_secret_is_looked_at(key: str, *, expected: bool) -> None:
+    assert is_read(key) is expected

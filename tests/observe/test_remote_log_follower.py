@@ -137,3 +137,26 @@ def test_progress_is_told_after_every_answer(topic: FakeTopic) -> None:
 
     assert told == [(1, 2), (2, 2)]
     assert topic.read_from == [0, 1]
+
+
+def test_whoever_gives_up_in_the_middle_goes_on_from_there_the_next_time(topic: FakeTopic) -> None:
+    follower = RemoteLogFollower()
+
+    def give_up(_read: int, _total: int) -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        follow(follower, THIS, progress=give_up)
+
+    assert list(follow(follower, THIS).segments[THIS]) == [SEGMENT_ID]
+    assert topic.read_from == [0, 1]
+
+
+def test_what_cannot_be_decoded_is_counted_once_however_often_it_is_read(topic: FakeTopic) -> None:
+    topic.log.append(b"garbage")
+    follower = RemoteLogFollower()
+
+    counts = [follow(follower, *keys).skipped_records for keys in ((OTHER,), (OTHER, THIS), (OTHER, THIS), ())]
+
+    assert counts == [1, 1, 1, 0]
+    assert topic.read_from == [0, 1, 2, 0, 1, 2]

@@ -12,7 +12,8 @@ DESCRIPTION = """\
 Watch the disks of one broker, and publish how full they are and how close each partition is to its retention limit.
 
 Runs beside the broker and starts from the broker's own properties file, where the keys of KIP-1201 and KIP-61 and
-Brimline's own stand; Kafka ignores what it does not know. This version observes: it says what it would do.
+Brimline's own stand; Kafka ignores what it does not know. With brimline.enforcement=observe (the default) it says what
+it would do; with gateway it tells the gateway beside it what is full, which then refuses Produce for that.
 """
 EPILOG = """\
 signals:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from brimline.cli.gateway_shown import ShownGateway, shown_gateway
 from brimline.model.failures import BrimlineError
 
 _FORMAT, _VERSION = "brimline.guard-state", 1
@@ -59,8 +60,18 @@ class ShownState:
     max_used_percent: int
     min_free_bytes: int
     volumes: tuple[ShownVolume, ...]
+    gateway: ShownGateway | None
     plain: ShownRetention | None
     tiered: ShownRetention | None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Nothing here asks for anybody's attention."""
+        return (
+            self.broker.failure is None
+            and all(volume.state == "ok" for volume in self.volumes)
+            and (self.gateway is None or self.gateway.lets_everything_through)
+        )
 
 
 def fetch_state(url: str, timeout: float) -> tuple[ShownState, str]:
@@ -96,6 +107,7 @@ def _state(document: Mapping[str, Any]) -> ShownState:
         max_used_percent=limits["maxUsedPercent"],
         min_free_bytes=limits["minFreeBytes"],
         volumes=tuple(_volume(volume) for volume in document["volumes"]),
+        gateway=shown_gateway(document.get("gateway"), document["observedAt"]),
         plain=_retention(document["retention"]["plain"]),
         tiered=_retention(document["retention"]["tiered"]),
     )

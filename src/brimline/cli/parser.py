@@ -16,10 +16,13 @@ from brimline.cli.exit_codes import ExitCode
 # Each is a module here with `add_parser(subparsers)`, which sets `func`: the command, from arguments to exit code.
 COMMANDS = {
     "doctor": "explain what a guard would do with a broker's properties file, and what is wrong with it",
+    "fence": "refuse Produce for a log dir or a topic, by hand",
+    "gateway": "stand between clients and a broker, and refuse Produce for what is full",
     "guard": "watch the disks of one broker and publish how full they are",
     "log-dirs": "volumes, log dirs and replicas of a cluster, with their sizes",
     "sandbox": "run a real Kafka cluster on small volumes",
-    "status": "show what a running guard knows",
+    "status": "show what a running guard knows, and what the gateway refuses",
+    "unfence": "lift a fence that was put up by hand",
 }
 
 DESCRIPTION = "Disk-space management for Apache Kafka, from outside an unmodified broker."

@@ -10,16 +10,21 @@ if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
 DEFAULT_URL = "http://127.0.0.1:9827"
-DESCRIPTION = "Show what a running guard knows: its disks, their limits, and the partitions closest to theirs."
+DESCRIPTION = """\
+Show what a running guard knows: its disks and their limits, what the gateway refuses and why, and the partitions
+closest to their retention limit.
+"""
 EPILOG = """\
 examples:
   brimline status
   brimline status --url http://127.0.0.1:9827 --output json | jq '.volumes[] | select(.state != "ok")'
+  brimline status --output json | jq '.gateway.state.fences'
 
 exit codes:
-  0    every volume has room
+  0    every volume has room, and nothing is fenced
   1    no guard answers there
-  3    at least one volume is full or cannot be watched, or the broker does not answer"""
+  3    at least one volume is full or cannot be watched, something is fenced, or the broker or the gateway
+       does not answer"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -47,5 +52,4 @@ def run(args: argparse.Namespace) -> int:
             from brimline.cli.table_guard import write_guard_table
 
             write_guard_table(state, out)
-    healthy = state.broker.failure is None and all(volume.state == "ok" for volume in state.volumes)
-    return ExitCode.DONE if healthy else ExitCode.PARTIAL
+    return ExitCode.DONE if state.is_healthy else ExitCode.PARTIAL

@@ -1,4 +1,4 @@
-"""A guard's state for people: the disks first, each with its bar and its verdict, then the fullest partitions."""
+"""A guard's state for people: the disks, each with its bar and its verdict, the gateway, the fullest partitions."""
 
 from collections.abc import Iterator
 from typing import TextIO
@@ -8,12 +8,12 @@ from rich.text import Text
 from brimline.cli.console import console_on, print_hanging
 from brimline.cli.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.guard_state import ShownRetention, ShownState, ShownVolume
+from brimline.cli.table_gateway import gateway_lines
 from brimline.cli.table_volumes import level_style
-from brimline.model import Percent, human_bytes, human_count, human_percent
+from brimline.model import Percent, human_bytes, human_count, human_percent, human_span
 
 _BAR = 24
 _INDENT = 10
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _STYLES = {"ok": "bold green", "full": "bold red", "unknown": "bold magenta"}
 
 
@@ -29,6 +29,9 @@ def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
     for volume in state.volumes:
         yield from _volume_lines(volume, glyphs)
     yield Text()
+    if state.gateway is not None:
+        yield from gateway_lines(state.gateway, glyphs)
+        yield Text()
     yield from _retention_lines("Retention used (local logs)", state.plain)
     yield from _retention_lines("Retention used (tiered partitions led here)", state.tiered)
 
@@ -81,15 +84,7 @@ def _outlook(volume: ShownVolume) -> str:
         return ""
     if volume.seconds_left is None:
         return "not filling" if volume.fill_rate <= 0 else "no limit"
-    return f"limit in {_span(volume.seconds_left)} at {human_bytes(int(volume.fill_rate))}/s"
-
-
-def _span(seconds: float) -> str:
-    if seconds < 2 * _MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} days"
+    return f"limit in {human_span(volume.seconds_left)} at {human_bytes(int(volume.fill_rate))}/s"
 
 
 def _retention_lines(title: str, retention: ShownRetention | None) -> Iterator[Text]:

@@ -7,7 +7,7 @@ trust) stands under ``brimline.admin.`` with the names of Kafka's Java clients.
 """
 
 import difflib
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from brimline.guard.keys import ADMIN_LISTENER, ADMIN_PREFIX, ADMIN_SERVERS, Value
 from brimline.model import BadInput
@@ -20,7 +20,18 @@ _CLIENT_ID = "brimline-guard"
 _PROTOCOL = "security.protocol"
 
 
-def admin_config(properties: JavaProperties, broker: BrokerProperties, listener_name: Value, path: str) -> ClientConfig:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminAccess:
+    """The same as a ``ClientConfig``, but as text: it can be handed to another process."""
+
+    servers: str
+    properties: JavaProperties = field(repr=False)
+
+    def client_config(self) -> ClientConfig:
+        return ClientConfig.from_properties(self.servers, self.properties)
+
+
+def admin_access(properties: JavaProperties, broker: BrokerProperties, listener_name: Value, path: str) -> AdminAccess:
     own = [
         replace(properties.entry(key), key=key.removeprefix(ADMIN_PREFIX.name))
         for key in properties
@@ -34,7 +45,7 @@ def admin_config(properties: JavaProperties, broker: BrokerProperties, listener_
         PropertyEntry("client.id", _CLIENT_ID, path),
         *([PropertyEntry(_PROTOCOL, protocol, path)] if protocol else []),
     ]
-    return ClientConfig.from_properties(servers, JavaProperties([*derived, *own]))
+    return AdminAccess(servers=servers, properties=JavaProperties([*derived, *own]))
 
 
 def _where_to(

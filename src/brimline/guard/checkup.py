@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from brimline.guard import keys
 from brimline.guard.broker_client import BrokerClient
@@ -15,13 +16,21 @@ from brimline.guard.clock import Clock
 from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.explain import Finding, Weight, explain_config, explain_disks
+from brimline.guard.gateway_checks import check_gateway
+from brimline.guard.gateway_client import GatewayClient, control_socket
+from brimline.guard.gateway_findings import explain_addresses, explain_layout
+from brimline.guard.gateway_state import GatewayState
 from brimline.guard.percentages import led_tiered_partitions
 from brimline.metrics.jmx import why_no_jmx
 from brimline.model import BrokerId, Failure, FailureKind, LogDirDescription, ObservationFailed, Reason, human_bytes
+from brimline.observe.address_rules import AddressRules, ask_address_rules
+from brimline.observe.connection import Connection, Deadline
 from brimline.observe.partition_facts import PartitionFacts
 from brimline.observe.volumes import VolumeReading, mount_points
 
 _POLL = 0.01
+_PATIENCE = timedelta(seconds=10)
+"""For what a gateway changes, which is asked only of a broker that has just answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +44,15 @@ class CheckUp:
 
 def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
     report = _look_at_disks(config, clock)
+    of_broker = list(_broker(config, report, clock))
+    is_silent = any(finding.topic == "broker" and finding.weight is Weight.PROBLEM for finding in of_broker)
     findings = [
         *explain_config(config),
         *explain_disks(config, report, mount_points()),
         *_permissions(report),
         *_jmx(config),
-        *_broker(config, report, clock),
+        *of_broker,
+        *_gateway(config, broker_answers=not is_silent),
     ]
     return CheckUp(findings=tuple(findings))
 
@@ -172,6 +184,30 @@ def _tiered(reasons: set[Reason]) -> Iterator[Finding]:
     for reason in sorted(reasons):
         weight = Weight.NOTE if reason is Reason.CHANGING else Weight.PROBLEM
         yield _finding("permissions", weight, f"some tiered totals are not known: {reason.sentence}")
+
+
+def _gateway(config: GuardConfig, *, broker_answers: bool) -> Iterator[Finding]:
+    def ask() -> GatewayState:
+        with GatewayClient(control_socket(config)) as client:
+            return client.state()
+
+    yield from explain_layout(config)
+    yield from check_gateway(config, ask)
+    if config.layout.fronted:
+        yield from explain_addresses(config, _address_rules(config) if broker_answers else None)
+
+
+def _address_rules(config: GuardConfig) -> AddressRules | None:
+    """``None``: the broker has fallen silent since it was asked for its replicas."""
+    assert config.broker.node_id is not None
+    try:
+        connection = Connection(config.admin)
+    except ObservationFailed:
+        return None
+    try:
+        return ask_address_rules(connection, BrokerId(config.broker.node_id), Deadline(_PATIENCE))
+    finally:
+        connection.close()
 
 
 def _finding(topic: str, weight: Weight, sentence: str) -> Finding:

@@ -1,4 +1,4 @@
-"""The guard's configuration: the broker's own file, read through the table of keys.
+"""The configuration of guard and gateway: the broker's own file, read through the table of keys.
 
 Everything that is wrong is said at once, each with key, value, what is allowed, file and line: an operator who must
 restart a daemon to find the next mistake finds them on the worst of days.
@@ -6,13 +6,15 @@ restart a daemon to find the next mistake finds them on the worst of days.
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.guard import keys
-from brimline.guard.admin_config import admin_config
+from brimline.guard.admin_config import AdminAccess, admin_access
+from brimline.guard.gateway_config import read_layout, read_tls, refuse_state_dir
+from brimline.guard.gateway_layout import GatewayLayout
 from brimline.guard.keys import BY_NAME, KEYS, Key, Value
 from brimline.metrics.jmx_settings import PASSED_THROUGH, JmxSettings
 from brimline.model import BadInput, Bytes
@@ -21,6 +23,7 @@ from brimline.observe.broker_properties import BrokerProperties, BrokerPropertie
 from brimline.observe.client_config import ClientConfig
 from brimline.observe.config_providers import resolve_references
 from brimline.observe.java_properties import JavaProperties, load_properties
+from brimline.observe.key_stores import ListenerTls
 from brimline.observe.property_reader import PropertyReader
 
 _OWN = "brimline."
@@ -51,12 +54,19 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardConfig:
-    """What the guard runs by. ``settings`` has every key of the table, for whoever explains it."""
+    """What guard and gateway run by. ``settings`` has every key of the table, for whoever explains it.
+
+    ``tls`` has every fronted listener with TLS on either side, or what is wrong with its settings: the guard does its
+    work without them.
+    """
 
     path: str
     broker: BrokerProperties
     admin: ClientConfig
+    admin_access: AdminAccess
     jmx: JmxSettings | None
+    layout: GatewayLayout
+    tls: Mapping[str, ListenerTls | BadInput] = field(repr=False)
     settings: Mapping[str, Setting]
     warnings: tuple[str, ...] = ()
 
@@ -70,6 +80,18 @@ class GuardConfig:
 
     def seconds(self, key: Key) -> float:
         return self.number(key) / 1000
+
+    @property
+    def is_enforcing(self) -> bool:
+        return self.text(keys.ENFORCEMENT) == keys.GATEWAY
+
+    @property
+    def reject_error(self) -> int:
+        return int(self.text(keys.REJECT_ERROR))
+
+    @property
+    def state_dir(self) -> Path:
+        return Path(self.text(keys.STATE_DIR))
 
     @property
     def limits(self) -> DiskLimits:
@@ -107,7 +129,6 @@ def read_config(
             problems.append(problem)
             settings[key.name] = Setting(key=key, value=key.default, where=DEFAULT)
     problems += _unknown_keys(properties)
-    problems += _unavailable(reader, settings)
     warnings += _apply_alias(reader, settings, problems)
     warnings += _near_misses(properties)
     broker_reader = BrokerPropertiesReader(properties, broker_cwd)
@@ -117,7 +138,8 @@ def read_config(
     if broker.node_id is None and not broker_reader.problems:
         problems.append(BadInput(f"{path}: node.id: is not set, and no log dir's meta.properties tells it"))
     try:
-        admin = admin_config(properties, broker, settings[keys.ADMIN_LISTENER.name].value, path)
+        access = admin_access(properties, broker, settings[keys.ADMIN_LISTENER.name].value, path)
+        admin = access.client_config()
     except BadInput as problem:
         problems.append(problem)
     else:
@@ -126,9 +148,24 @@ def read_config(
         jmx = _jmx_settings(properties, settings)
     except BadInput as problem:
         problems.append(BadInput(f"{path}: {problem}"))
+    try:
+        refuse_state_dir(reader, str(settings[keys.STATE_DIR.name].value), broker.node_id)
+        layout = read_layout(reader, broker, str(settings[keys.ADMIN_LISTENER.name].value))
+    except BadInput as problem:
+        problems.append(problem)
     if problems:
         raise BadConfig(tuple(dict.fromkeys(str(problem) for problem in problems)))
-    return GuardConfig(path=path, broker=broker, admin=admin, jmx=jmx, settings=settings, warnings=tuple(warnings))
+    return GuardConfig(
+        path=path,
+        broker=broker,
+        admin=admin,
+        admin_access=access,
+        jmx=jmx,
+        layout=layout,
+        tls=read_tls(raw, layout, environment, broker_cwd),
+        settings=settings,
+        warnings=tuple(warnings),
+    )
 
 
 def _jmx_settings(properties: JavaProperties, settings: Mapping[str, Setting]) -> JmxSettings | None:
@@ -147,8 +184,8 @@ def _jmx_settings(properties: JavaProperties, settings: Mapping[str, Setting]) -
 
 
 def _is_read(key: str) -> bool:
-    """Whether the guard reads a key at all: the broker's other secrets are not its business."""
-    return key in BY_NAME or key in broker_properties.KEYS or key.startswith(_OWN)
+    """Whether a key is read at all: the broker's other secrets are nobody's business here."""
+    return key in BY_NAME or broker_properties.is_read(key) or key.startswith(_OWN)
 
 
 def _setting(key: Key, reader: PropertyReader) -> Setting:
@@ -180,13 +217,6 @@ def _near_misses(properties: JavaProperties) -> Iterator[str]:
 def _suggestion(name: str) -> str:
     near = difflib.get_close_matches(name, BY_NAME, n=1)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-def _unavailable(reader: PropertyReader, settings: Mapping[str, Setting]) -> Iterator[BadInput]:
-    if settings[keys.ENFORCEMENT.name].value == "enforce":
-        yield reader.refusal(
-            keys.ENFORCEMENT.name, "this version only observes and says what it would do: write observe"
-        )
 
 
 def _apply_alias(reader: PropertyReader, settings: dict[str, Setting], problems: list[BadInput]) -> Iterator[str]:

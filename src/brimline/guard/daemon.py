@@ -20,6 +20,9 @@ from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock import Clock
 from brimline.guard.config import BadConfig, GuardConfig, load_config
 from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
+from brimline.guard.gateway_client import GatewayClient, control_socket
+from brimline.guard.gateway_news import GatewayNews
+from brimline.guard.gateway_task import GatewayReport, GatewayTask
 from brimline.guard.http import HttpServer
 from brimline.guard.log_lines import say
 from brimline.guard.pages import Pages
@@ -27,7 +30,13 @@ from brimline.guard.percent_task import PercentReport, PercentTask
 from brimline.guard.publish import Publisher
 from brimline.guard.reload import reloaded
 from brimline.guard.scan_task import ScanReport, ScanTask
-from brimline.guard.sentences import state_sentence, would_do
+from brimline.guard.sentences import (
+    deletion,
+    enforcement_sentence,
+    reasons_of_full_log_dirs,
+    refusal,
+    state_sentence,
+)
 from brimline.guard.state_document import GuardState
 from brimline.guard.worker import Worker
 from brimline.metrics.board import MetricBoard
@@ -62,6 +71,7 @@ class Guard:
         self._attention = threading.Event()
         self._signals: list[int] = []
         self._broker_failure: Failure | None = None
+        self._gateway_news = GatewayNews()
         self._board = MetricBoard()
         self._publisher = Publisher(self._board, clock)
         self._bridge = self._jmx_bridge()
@@ -74,9 +84,17 @@ class Guard:
         self._percents = PercentTask(
             client, clock, config.broker.retention_check_interval, remote, self._publish_percentages
         )
+        gateway_worker = Worker("gateway", self._step_gateway)
+        self._gateway = GatewayTask(
+            GatewayClient(control_socket(config)),
+            clock,
+            gateway_worker.wake,
+            self._publish_gateway,
+            is_wanted=self._is_enforced,
+        )
         self._scans: dict[str, ScanReport] = {}
         self._scan_lock = threading.Lock()
-        self._workers = [self._disk_worker, Worker("percentages", self._percents.step)]
+        self._workers = [self._disk_worker, gateway_worker, Worker("percentages", self._percents.step)]
         for path in config.broker.log_dirs:
             task = ScanTask(
                 path, LogDirScanner(path).scan, clock, self._scan_interval, self._may_read, self._publish_scan
@@ -108,8 +126,8 @@ class Guard:
             logging.INFO,
             "started",
             f"watching {', '.join(self.config.broker.log_dirs)} of broker {self.config.broker.node_id}; "
-            f"http://{self.config.text(keys.METRICS_HOST)}:{port}/metrics; enforcement is observe: it says what it "
-            "would do, and does nothing",
+            f"http://{self.config.text(keys.METRICS_HOST)}:{port}/metrics; "
+            f"{enforcement_sentence(enforced=self._is_enforced)}",
             broker=self.config.broker.node_id,
             port=port,
         )
@@ -181,8 +199,16 @@ class Guard:
 
     def _step_disks(self) -> float:
         wait = self._disks.step()
+        self._gateway.decided(reasons_of_full_log_dirs(self._disks.report))
         self._publisher.disks(self._disks.report)
         return wait
+
+    def _step_gateway(self) -> float:
+        return self._gateway.step()
+
+    def _publish_gateway(self, report: GatewayReport) -> None:
+        self._publisher.gateway(report)
+        self._gateway_news.tell(report)
 
     def _publish_percentages(self, report: PercentReport) -> None:
         self._publisher.percentages(report, self.config.text(keys.PUBLISH))
@@ -213,7 +239,9 @@ class Guard:
             total_bytes=volume.reading.total_bytes,
             usable_bytes=volume.reading.usable_bytes,
         )
-        for act in would_do(volume, self.config.number(keys.RETENTION_PERCENT)):
+        if (act := refusal(volume, enforced=self._is_enforced)) is not None:
+            say(logging.WARNING, "refuse" if self._is_enforced else "observe", act, device=volume.reading.device)
+        if (act := deletion(volume, self.config.number(keys.RETENTION_PERCENT))) is not None:
             say(logging.WARNING, "observe", act, device=volume.reading.device)
         if volume.reading.failure is not None:
             self._publisher.error(volume.reading.failure.kind.value)
@@ -252,8 +280,13 @@ class Guard:
             disks=self._disks.report,
             percents=self._percents.report,
             mount_points=mount_points(),
+            gateway=self._gateway.report,
             dead_tasks=[worker.name for worker in self._workers if not worker.is_alive],
         )
+
+    @property
+    def _is_enforced(self) -> bool:
+        return self.config.text(keys.ENFORCEMENT) == keys.GATEWAY
 
     def _unhealthy(self) -> str | None:
         dead = [worker.name for worker in self._workers if not worker.is_alive]

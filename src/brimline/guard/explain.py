@@ -12,7 +12,7 @@ from brimline.decide.disk_state import Breach, DiskLimits, DiskState, limits_nev
 from brimline.guard import keys
 from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, VolumeStatus
-from brimline.guard.sentences import how_full, named_log_dirs, state_sentence, would_do
+from brimline.guard.sentences import deletion, how_full, named_log_dirs, refusal, state_sentence
 from brimline.model import Bytes, human_bytes, human_percent
 
 
@@ -26,7 +26,7 @@ class Weight(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     topic: str
-    """What it is about: configuration, volumes, limits, permissions, broker."""
+    """What it is about: configuration, volumes, limits, permissions, broker, gateway."""
     weight: Weight
     sentence: str
 
@@ -49,7 +49,7 @@ def explain_config(config: GuardConfig) -> Iterator[Finding]:
     if ceiling < 100:
         where = _where(config, keys.RETENTION_PERCENT)
         yield note(f"above {ceiling} % used of a device the oldest segments would go first ({where})")
-    yield note("enforcement is observe: the guard says what it would do, and refuses and deletes nothing", Weight.NOTE)
+    yield note(_enforcement_sentence(config), Weight.FINE if config.is_enforcing else Weight.NOTE)
     yield note(
         f"metrics are served on http://{config.text(keys.METRICS_HOST)}:{config.number(keys.METRICS_PORT)}/metrics"
         + ("; no JMX" if config.jmx is None else f"; JMX on {config.jmx.host}:{config.jmx.port}")
@@ -81,10 +81,20 @@ def _explain_volume(config: GuardConfig, volume: VolumeStatus, mount_points: Map
         )
     if volume.state is DiskState.FULL:
         yield finding(Weight.WARNING, state_sentence(volume, limits))
-    for act in would_do(volume, config.number(keys.RETENTION_PERCENT)):
-        yield finding(Weight.NOTE, f"with enforcement it {act}")
+    yield from _explain_acts(config, volume)
     if reading.total_bytes is not None:
         yield from _explain_limits(volume, reading.total_bytes, reading.reserved_bytes or Bytes(0), config)
+
+
+def _explain_acts(config: GuardConfig, volume: VolumeStatus) -> Iterator[Finding]:
+    """Refusing may be enforced; nothing deletes yet, whatever the ceiling says."""
+    refused = refusal(volume, enforced=config.is_enforcing)
+    deleted = deletion(volume, config.number(keys.RETENTION_PERCENT))
+    if refused is not None:
+        who = "the guard" if config.is_enforcing else "with brimline.enforcement=gateway it"
+        yield Finding(topic="volumes", weight=Weight.NOTE, sentence=f"{who} {refused}")
+    if deleted is not None:
+        yield Finding(topic="volumes", weight=Weight.NOTE, sentence=f"with enforcement it {deleted}")
 
 
 def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config: GuardConfig) -> Iterator[Finding]:
@@ -120,6 +130,17 @@ def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config:
 
 def _limit(weight: Weight, sentence: str) -> Finding:
     return Finding(topic="limits", weight=weight, sentence=sentence)
+
+
+def _enforcement_sentence(config: GuardConfig) -> str:
+    if not config.is_enforcing:
+        return "enforcement is observe: it is said what would be done; nothing is refused or deleted"
+    error = config.text(keys.REJECT_ERROR)
+    names = {number: name for name, number in keys.REJECT_ERROR.names.items()}
+    return (
+        "enforcement is gateway: Produce is refused for every partition in a full log dir, with error "
+        f"{error} {names[error]}; nothing is deleted"
+    )
 
 
 def _limit_sentence(limits: DiskLimits) -> str:

@@ -1,12 +1,12 @@
-"""Every key that the guard reads from a broker's properties file, in one table.
+"""Every key that the guard and the gateway read from a broker's properties file, in one table.
 
 The KIPs' keys stand under the KIPs' names, with the KIPs' types, ranges and defaults; stock Kafka ignores keys it does
 not know, so they may stand in the broker's own file. Brimline's own keys begin with ``brimline.``. Documentation,
 validation, ``--check`` and the reload all read this table; a key that is not in it does not exist.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """``reloadable``: SIGHUP is enough. ``origin``: whose name it is."""
+    """``reloadable``: SIGHUP is enough. ``origin``: whose name it is. ``names``: other spellings of a choice."""
 
     name: str
     kind: Kind
@@ -37,6 +37,7 @@ class Key:
     low: int = 0
     high: int = LARGEST_LONG
     choices: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     reloadable: bool = True
     origin: str = "Brimline"
 
@@ -46,7 +47,7 @@ class Key:
         if self.kind is Kind.BOOLEAN:
             return "true or false"
         if self.kind is Kind.CHOICE:
-            return ", ".join(self.choices)
+            return ", ".join((*self.choices, *self.names))
         if self.kind is Kind.TEXT:
             return "any text"
         top = f" to {self.high}" if self.high < LARGEST_INT else " up"
@@ -58,7 +59,7 @@ class Key:
         if self.kind is Kind.TEXT:
             return word
         if self.kind is Kind.CHOICE:
-            return _one_of(word.lower(), self.choices)
+            return self.names.get(word.upper()) or _one_of(word.lower(), self.choices)
         if self.kind is Kind.BOOLEAN:
             return _one_of(word.lower(), ("false", "true")) == "true"
         digits = word.removeprefix("-").removeprefix("+")
@@ -80,6 +81,8 @@ class Prefix:
     name: str
     sentence: str
 
+
+OBSERVE, GATEWAY = "observe", "gateway"
 
 CHECK_INTERVAL = Key(
     name="disk.usage.check.interval.ms",
@@ -124,9 +127,111 @@ ENFORCEMENT = Key(
     name="brimline.enforcement",
     kind=Kind.CHOICE,
     default="observe",
-    choices=("observe", "enforce"),
+    choices=(OBSERVE, GATEWAY),
     reloadable=False,
-    sentence="observe: say what would be done; enforce: do it (not available in this version: it is refused).",
+    sentence=(
+        "observe: count and say what would be refused, and refuse nothing; gateway: the gateway refuses Produce for "
+        "the partitions in full log dirs."
+    ),
+)
+REJECT_ERROR = Key(
+    name="brimline.reject.error",
+    kind=Kind.CHOICE,
+    default="56",
+    choices=("56", "128", "19", "44"),
+    names={
+        "KAFKA_STORAGE_ERROR": "56",
+        "NOT_ENOUGH_SPACE": "128",
+        "NOT_ENOUGH_REPLICAS": "19",
+        "POLICY_VIOLATION": "44",
+    },
+    sentence=(
+        "The error code that a refused partition is answered with, by number or by name. Clients retry after 56 and 19 "
+        "and give up at once after 44; 128 is the KIP's own number, which clients of today take for another error."
+    ),
+)
+REJECT_MEMORY = Key(
+    name="brimline.reject.memory.ms",
+    kind=Kind.LONG,
+    default=300_000,
+    low=1000,
+    high=LARGEST_INT,
+    reloadable=False,
+    sentence=(
+        "How long the gateway remembers the sequence at which it refused an idempotent producer: until then later "
+        "batches of it do not overtake the refused one."
+    ),
+)
+STATE_DIR = Key(
+    name="brimline.state.dir",
+    kind=Kind.TEXT,
+    default="/var/lib/brimline",
+    reloadable=False,
+    sentence=(
+        "The folder for what must survive a restart, and for the gateway's control socket; guard and gateway of a "
+        "broker need the same one, and write access to it."
+    ),
+)
+GATEWAY_LISTENERS = Key(
+    name="brimline.gateway.listeners",
+    kind=Kind.TEXT,
+    default="",
+    reloadable=False,
+    sentence=(
+        "Where the gateway listens, as NAME://host:port with a comma between them; no host means every address. Empty: "
+        "for every client listener whose advertised port is not the one it is bound to, on the advertised port."
+    ),
+)
+GATEWAY_PROTOCOLS = Key(
+    name="brimline.gateway.security.protocol.map",
+    kind=Kind.TEXT,
+    default="",
+    reloadable=False,
+    sentence=(
+        "What clients speak at the gateway where it is not what the broker's listener speaks, such as CLIENT:SASL_SSL "
+        "in front of SASL_PLAINTEXT on a loopback address."
+    ),
+)
+GATEWAY_MAX_CONNECTIONS = Key(
+    name="brimline.gateway.max.connections",
+    kind=Kind.INT,
+    default=10_000,
+    low=1,
+    high=1_000_000,
+    reloadable=False,
+    sentence="How many client connections the gateway holds at once; one more is closed as soon as it is accepted.",
+)
+GATEWAY_HEADER_TIMEOUT = Key(
+    name="brimline.gateway.header.timeout.ms",
+    kind=Kind.LONG,
+    default=10_000,
+    low=100,
+    high=LARGEST_INT,
+    reloadable=False,
+    sentence=(
+        "How long a client may take for a TLS handshake or for the header of a request that it has begun, before its "
+        "connection is closed; idle connections are the broker's business (connections.max.idle.ms)."
+    ),
+)
+GATEWAY_DRAIN_TIMEOUT = Key(
+    name="brimline.gateway.drain.timeout.ms",
+    kind=Kind.LONG,
+    default=15_000,
+    high=LARGEST_INT,
+    reloadable=False,
+    sentence="How long a gateway that is told to end waits for requests under way to be answered.",
+)
+GATEWAY_REFUSALS = Key(
+    name="brimline.gateway.refusals.per.second",
+    kind=Kind.INT,
+    default=20,
+    low=1,
+    high=1_000_000,
+    reloadable=False,
+    sentence=(
+        "How many wholly refused requests of one connection are answered at once in a second; what is above this rate "
+        "is answered later. Nobody else waits for it."
+    ),
 )
 RELEASE_MARGIN = Key(
     name="brimline.disk.release.margin.percent",
@@ -246,6 +351,15 @@ KEYS: tuple[Key, ...] = (
     FREE_LIMIT_BYTES,
     RETENTION_PERCENT,
     ENFORCEMENT,
+    REJECT_ERROR,
+    REJECT_MEMORY,
+    STATE_DIR,
+    GATEWAY_LISTENERS,
+    GATEWAY_PROTOCOLS,
+    GATEWAY_MAX_CONNECTIONS,
+    GATEWAY_HEADER_TIMEOUT,
+    GATEWAY_DRAIN_TIMEOUT,
+    GATEWAY_REFUSALS,
     RELEASE_MARGIN,
     FAST_SAMPLING,
     FAST_SAMPLING_FLOOR,

@@ -16,6 +16,7 @@ from typing import TextIO, TypeAlias
 Field: TypeAlias = str | int | float | bool | None
 
 LOGGER = logging.getLogger("brimline.guard")
+_WHOLE_PROGRAM = logging.getLogger("brimline")
 
 
 def say(level: int, event: str, sentence: str, **fields: Field) -> None:
@@ -26,9 +27,9 @@ def set_up(stream: TextIO, log_format: str, level: str) -> None:
     """Again is fine: a reload may change both."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonLine() if log_format == "json" else _TextLine())
-    LOGGER.handlers = [handler]
-    LOGGER.setLevel(level.upper())
-    LOGGER.propagate = False
+    _WHOLE_PROGRAM.handlers = [handler]
+    _WHOLE_PROGRAM.setLevel(level.upper())
+    _WHOLE_PROGRAM.propagate = False
 
 
 def _timestamp(record: logging.LogRecord) -> str:

@@ -16,6 +16,8 @@ from brimline import __version__
 from brimline.decide.disk_state import DiskState
 from brimline.guard.clock import Clock
 from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS, gateway_families
+from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.percent_task import PercentReport
 from brimline.guard.percentages import Column, PlainFigures, TieredFigures
 from brimline.guard.scan_task import ScanReport
@@ -113,6 +115,14 @@ class Publisher:
                 tuple((report.scan.path,) for report in read), [now - report.seconds for report in read]
             )
         )
+
+    def gateway(self, report: GatewayReport) -> None:
+        """The figures of a gateway that does not answer are gone: 0 would say that it runs and does nothing."""
+        if report.state is not None:
+            self._board.put(catalogue.GATEWAY_UP.single(1), *gateway_families(report.state))
+            return
+        self._board.put(catalogue.GATEWAY_UP.single(0))
+        self._board.remove(*(metric.name for metric in OF_A_GATEWAY_THAT_ANSWERS))
 
     def error(self, kind: str) -> None:
         with self._lock:

@@ -13,7 +13,7 @@ class Change:
     takes_effect: bool
 
     def __str__(self) -> str:
-        rest = "" if self.takes_effect else " (needs a restart of the guard; until then the old value counts)"
+        rest = "" if self.takes_effect else " (needs a restart; until then the old value counts)"
         return f"{self.key}: {self.was} -> {self.now}{rest}"
 
 

@@ -1,7 +1,10 @@
-"""The guard's findings in plain words, for its log, ``--check`` and ``status``. One wording for all of them."""
+"""The guard's findings in plain words, for its log, ``--check``, ``status`` and the gateway. One wording for all."""
+
+import shlex
 
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState
-from brimline.guard.disk_task import VolumeStatus
+from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.guard.gateway_state import Cause, Fence
 from brimline.model import Bytes, human_bytes, human_percent, used_percent
 
 
@@ -38,18 +41,55 @@ def state_sentence(volume: VolumeStatus, limits: DiskLimits) -> str:
     return f"{named_log_dirs(volume)} {'have' if several else 'has'} room: {how_full(volume)}"
 
 
-def would_do(volume: VolumeStatus, retention_percent: int) -> list[str]:
-    """What enforcement would do about this volume now."""
-    acts = []
-    if volume.state is DiskState.FULL:
-        acts.append(f"would refuse Produce for every partition in {named_log_dirs(volume)}")
+def reasons_of_full_log_dirs(report: DiskReport) -> dict[str, str]:
+    """The guard's decision in the gateway's terms: every full log dir, and what refused clients are told of it."""
+    return {
+        log_dir: f"{why_full(volume, report.limits)}; {how_full(volume)}"
+        for volume in report.volumes
+        if volume.state is DiskState.FULL
+        for log_dir in volume.log_dirs
+    }
+
+
+def would_do(volume: VolumeStatus, retention_percent: int, *, enforced: bool) -> list[str]:
+    """What is done about this volume now, or would be."""
+    acts = [refusal(volume, enforced=enforced), deletion(volume, retention_percent)]
+    return [act for act in acts if act is not None]
+
+
+def enforcement_sentence(*, enforced: bool) -> str:
+    if enforced:
+        return "enforcement is gateway: it has the gateway refuse Produce for what is full"
+    return "enforcement is observe: it says what it would do, and does nothing"
+
+
+def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
+    """``enforced``: there is a gateway to do it, and ``brimline.enforcement`` tells it to."""
+    if volume.state is not DiskState.FULL:
+        return None
+    act = "has the gateway refuse" if enforced else "would refuse"
+    return f"{act} Produce for every partition in {named_log_dirs(volume)}"
+
+
+def deletion(volume: VolumeStatus, retention_percent: int) -> str | None:
     excess = bytes_over_ceiling(volume, retention_percent)
-    if excess:
-        acts.append(
-            f"would delete the oldest segments in {named_log_dirs(volume)} until {human_bytes(excess)} are free again "
-            f"(log.retention.disk.usage.percent={retention_percent})"
-        )
-    return acts
+    if not excess:
+        return None
+    return (
+        f"would delete the oldest segments in {named_log_dirs(volume)} until {human_bytes(excess)} are free again "
+        f"(log.retention.disk.usage.percent={retention_percent})"
+    )
+
+
+def how_to_lift(fence: Fence, config_path: str) -> str:
+    """What the person who meets a fence should do."""
+    if fence.cause is Cause.MANUAL:
+        target = f"--topic {fence.topic}" if fence.log_dir is None else f"--log-dir {shlex.quote(fence.log_dir)}"
+        return f"lift it with: brimline unfence --config {shlex.quote(config_path)} {target}"
+    return (
+        "make room: lower the retention of a topic, delete a topic or move replicas away; it is lifted by itself as "
+        "soon as the disk has room again"
+    )
 
 
 def bytes_over_ceiling(volume: VolumeStatus, retention_percent: int) -> Bytes:

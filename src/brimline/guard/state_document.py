@@ -14,19 +14,32 @@
         "usedPercent": 12.345, "bytesToLimit": 1, "fillRateBytesPerSecond": 0.5, "secondsToLimit": null,
         "nextLookSeconds": 60.0, "observedAt": "…", "failure": null | {"kind": "stalled", "message": "…"},
         "wouldDo": ["would refuse Produce …"]}],
+     "gateway": null | {
+       "up": true, "failure": null | {"kind": "unreachable", "message": "…"},
+       "state": null | {
+         "version": "…", "pid": 1, "startedAt": "…", "enforcement": "gateway", "rejectError": 56, "draining": false,
+         "listeners": [{"name": "CLIENT", "address": "…:9092", "upstream": "…:19092", "protocol": "PLAINTEXT",
+                        "connections": 1}],
+         "connections": 1,
+         "fences": [{"logDir": "/data/a", "topic": null, "cause": "full" | "guard" | "manual", "reason": "…",
+                     "since": "…", "by": null, "partitions": 12, "whatToDo": "…"}],
+         "refused": {"batches": 1, "bytes": 1}, "wouldHaveRefused": {"batches": 0, "bytes": 0},
+         "lately": {"seconds": 60.0, "batches": 1, "bytes": 1,
+                    "most": [{"topic": "…", "partition": 0, "client": "…", "batches": 1, "bytes": 1}]}}},
      "retention": {
        "plain":  null | {"ageSeconds": 1.5, "partitions": 12, "over100": 1,
                          "highest": [{"topic": "…", "partition": 0, "percent": 104}], "unknown": {"topic": "why"}},
        "tiered": null | {… the same for the totals …, "unknown": {"topic-0": "why"}}}}
 
-What is unknown is ``null``. ``highest`` has the ten fullest; all of them are in ``/metrics``. Keys are added, never
-changed or removed, while ``version`` stays.
+What is unknown is ``null``. ``highest`` has the ten fullest; all of them are in ``/metrics``. ``gateway`` is ``null``
+where there is none and none is wanted; ``lately`` is what it refused in the last minute, or what it would have refused.
+Keys are added, never changed or removed, while ``version`` stays.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 
@@ -34,10 +47,12 @@ from brimline import __version__
 from brimline.guard import keys
 from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.guard.gateway_document import failure_document, gateway_document, time_text
+from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.percent_task import PercentReport
 from brimline.guard.percentages import Column
 from brimline.guard.sentences import would_do
-from brimline.model import Failure, used_percent
+from brimline.model import used_percent
 
 FORMAT, VERSION = "brimline.guard-state", 1
 _HIGHEST = 10
@@ -56,6 +71,7 @@ class GuardState:
     disks: DiskReport
     percents: PercentReport
     mount_points: Mapping[str, str]
+    gateway: GatewayReport
     dead_tasks: Sequence[str] = ()
 
 
@@ -64,10 +80,10 @@ def state_document(state: GuardState) -> bytes:
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "observedAt": _time(state.now),
+        "observedAt": time_text(state.now),
         "guard": {
             "version": __version__,
-            "startedAt": _time(state.started_at),
+            "startedAt": time_text(state.started_at),
             "enforcement": config.text(keys.ENFORCEMENT),
             "config": config.path,
             "deadTasks": list(state.dead_tasks),
@@ -76,7 +92,7 @@ def state_document(state: GuardState) -> bytes:
             "id": config.broker.node_id,
             "connected": state.percents.publishes_percentages is not None and state.percents.failure is None,
             "publishesPercentages": state.percents.publishes_percentages,
-            "failure": _failure(state.percents.failure),
+            "failure": failure_document(state.percents.failure),
         },
         "limits": {
             "maxUsedPercent": state.disks.limits.max_used_percent,
@@ -86,6 +102,7 @@ def state_document(state: GuardState) -> bytes:
             "checkIntervalMs": config.number(keys.CHECK_INTERVAL),
         },
         "volumes": [_volume(volume, state) for volume in state.disks.volumes],
+        "gateway": gateway_document(state.gateway, config.path),
         "retention": _retention(state),
     }
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
@@ -108,9 +125,9 @@ def _volume(volume: VolumeStatus, state: GuardState) -> Json:
         "fillRateBytesPerSecond": None if volume.fill_rate is None else round(volume.fill_rate, 1),
         "secondsToLimit": None if volume.seconds_left is None else round(volume.seconds_left, 1),
         "nextLookSeconds": round(volume.next_look, 3),
-        "observedAt": _time(reading.observed_at),
-        "failure": _failure(reading.failure),
-        "wouldDo": would_do(volume, state.config.number(keys.RETENTION_PERCENT)),
+        "observedAt": time_text(reading.observed_at),
+        "failure": failure_document(reading.failure),
+        "wouldDo": would_do(volume, state.config.number(keys.RETENTION_PERCENT), enforced=state.gateway.is_wanted),
     }
 
 
@@ -143,11 +160,3 @@ def _column(column: Column, age: float) -> Json:
             for row in fullest
         ],
     }
-
-
-def _failure(failure: Failure | None) -> Json | None:
-    return None if failure is None else {"kind": failure.kind.value, "message": failure.message}
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -18,6 +18,10 @@ corners, each seen on the exporter itself:
 
 Brimline's own metrics begin with ``brimline_``. The labels ``log_dir`` and ``device`` stand on all figures of a
 volume: log dirs that share a volume show the same figures, so sum over ``max by (device)``.
+
+Those of the gateway begin with ``brimline_gateway_``. The guard asks the gateway for them and publishes them; its
+counters begin again when it is started again, and all but ``brimline_gateway_up`` are gone while it does not answer.
+A fence is of a log dir or of a topic: the other label is empty, which for Prometheus is a label that is not there.
 """
 
 from collections.abc import Mapping
@@ -27,6 +31,8 @@ from brimline.metrics.object_names import Bean
 
 _PARTITION = ("topic", "partition")
 _VOLUME = ("log_dir", "device")
+_FENCE = ("log_dir", "topic", "cause")
+_REFUSED = ("topic", "partition", "client")
 _REMOTE = "kafka_log_remote_remotelogmanager"
 
 
@@ -50,9 +56,9 @@ def _gauge(
     )
 
 
-def _counter(name: str, sentence: str, labels: tuple[str, ...] = ()) -> Metric:
+def _counter(name: str, sentence: str, labels: tuple[str, ...] = (), *, unit: str = "") -> Metric:
     return Metric(
-        name=name, kind=Kind.COUNTER, help=sentence, labels=labels, unit="", prometheus=f"brimline_{name}_total"
+        name=name, kind=Kind.COUNTER, help=sentence, labels=labels, unit=unit, prometheus=f"brimline_{name}_total"
     )
 
 
@@ -189,6 +195,69 @@ GUARD_INFO = _gauge(
 )
 START_TIME = _gauge("start_time_seconds", "When the guard started, in Unix time.", unit="seconds")
 
+GATEWAY_UP = _gauge("gateway_up", "1 while the gateway beside this guard answers it, else 0.")
+GATEWAY_START_TIME = _gauge("gateway_start_time_seconds", "When the gateway started, in Unix time.", unit="seconds")
+GATEWAY_CONNECTIONS = _gauge(
+    "gateway_connections", "Client connections that are open now, by the listener that they came to.", ("listener",)
+)
+GATEWAY_ACCEPTED = _counter("gateway_connections_accepted", "Client connections that the gateway accepted.")
+GATEWAY_CLOSED = _counter(
+    "gateway_connections_closed", "Client connections that ended, by the reason why.", ("reason",)
+)
+GATEWAY_BYTES = _counter(
+    "gateway_forwarded_bytes", "Bytes passed on, by direction: to_broker or to_clients.", ("direction",), unit="bytes"
+)
+GATEWAY_REQUESTS = _counter("gateway_requests", "Requests of clients, of every kind.")
+GATEWAY_PRODUCE_REQUESTS = _counter("gateway_produce_requests", "Produce requests among them.")
+GATEWAY_FENCE = _gauge(
+    "gateway_fence",
+    "1 for every fence in force. Its cause is full (the gateway's own look at the disk), guard (the guard's decision) "
+    "or manual (by hand).",
+    _FENCE,
+)
+GATEWAY_FENCED_PARTITIONS = _gauge(
+    "gateway_fenced_partitions", "Partitions on this broker that a fence in force keeps from growing.", _FENCE
+)
+GATEWAY_REFUSED_BATCHES = _counter(
+    "gateway_refused_batches",
+    "Record batches that the gateway refused, by the client's own name and version; beyond a thousand rows the topic "
+    "is (other).",
+    _REFUSED,
+)
+GATEWAY_REFUSED_BYTES = _counter(
+    "gateway_refused_bytes", "Bytes of the refused record batches.", _REFUSED, unit="bytes"
+)
+GATEWAY_WOULD_REFUSE_BATCHES = _counter(
+    "gateway_would_have_refused_batches",
+    "Record batches that went through and would have been refused: brimline.enforcement is observe.",
+    _REFUSED,
+)
+GATEWAY_WOULD_REFUSE_BYTES = _counter(
+    "gateway_would_have_refused_bytes",
+    "Bytes of the record batches that would have been refused.",
+    _REFUSED,
+    unit="bytes",
+)
+GATEWAY_SEQUENCES = _gauge(
+    "gateway_sequences", "Idempotent producers' sequences that are remembered, so that no refused batch is overtaken."
+)
+GATEWAY_SEQUENCES_EVICTED = _counter(
+    "gateway_sequences_evicted", "Sequences forgotten before their time because the memory for them is full."
+)
+GATEWAY_DESCRIBE_FAILURES = _counter(
+    "gateway_describe_failures", "DescribeLogDirs answers that could not be completed with what the broker lacks."
+)
+GATEWAY_DESCRIBE_RESTARTS = _counter(
+    "gateway_describe_worker_restarts", "How often the process that completes them ended and was started again."
+)
+GATEWAY_ADDED_LATENCY = Metric(
+    name="gateway_added_latency_seconds",
+    kind=Kind.HISTOGRAM,
+    help="How long bytes stayed in the gateway, from being found to being passed on, in either direction.",
+    unit="seconds",
+    prometheus="brimline_gateway_added_latency_seconds",
+)
+
 CATALOGUE: tuple[Metric, ...] = (
     LOG_RETENTION_SIZE,
     FUTURE_LOG_RETENTION_SIZE,
@@ -220,5 +289,24 @@ CATALOGUE: tuple[Metric, ...] = (
     JMX_BEANS,
     GUARD_INFO,
     START_TIME,
+    GATEWAY_UP,
+    GATEWAY_START_TIME,
+    GATEWAY_CONNECTIONS,
+    GATEWAY_ACCEPTED,
+    GATEWAY_CLOSED,
+    GATEWAY_BYTES,
+    GATEWAY_REQUESTS,
+    GATEWAY_PRODUCE_REQUESTS,
+    GATEWAY_FENCE,
+    GATEWAY_FENCED_PARTITIONS,
+    GATEWAY_REFUSED_BATCHES,
+    GATEWAY_REFUSED_BYTES,
+    GATEWAY_WOULD_REFUSE_BATCHES,
+    GATEWAY_WOULD_REFUSE_BYTES,
+    GATEWAY_SEQUENCES,
+    GATEWAY_SEQUENCES_EVICTED,
+    GATEWAY_DESCRIBE_FAILURES,
+    GATEWAY_DESCRIBE_RESTARTS,
+    GATEWAY_ADDED_LATENCY,
 )
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in CATALOGUE}

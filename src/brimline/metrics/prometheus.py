@@ -17,7 +17,7 @@ from math import isfinite, isnan
 import numpy as np
 
 from brimline.metrics.catalogue import BY_NAME
-from brimline.metrics.metric import Kind, Metric
+from brimline.metrics.metric import BUCKET, Kind, Metric
 from brimline.model.samples import LabelValues, MetricFamily, Values
 
 _TO_ESCAPE = re.compile(r'[\\"\n\ud800-\udfff]')
@@ -79,6 +79,8 @@ def header(metric: Metric, text_format: TextFormat) -> bytes:
 
 def series(metric: Metric, label_values: LabelValues) -> list[bytes]:
     """The constant part of every line."""
+    if metric.kind is Kind.HISTOGRAM:
+        return [_part_of_histogram(metric.prometheus, suffix, bound) for suffix, bound in label_values]
     labels = ",".join(f'{label}="%s"' for label in metric.labels)
     template = f"{metric.prometheus}{{{labels}}} " if labels else f"{metric.prometheus} "
     rows: Iterable[tuple[str, ...]] = label_values
@@ -86,6 +88,11 @@ def series(metric: Metric, label_values: LabelValues) -> list[bytes]:
     if _TO_ESCAPE.search("".join(map("".join, label_values))):
         rows = (tuple(map(escape_label, row)) for row in label_values)
     return [(template % row).encode() for row in rows]
+
+
+def _part_of_histogram(name: str, suffix: str, bound: str) -> bytes:
+    le = f'{{le="{bound}"}}' if suffix == BUCKET else ""
+    return f"{name}{suffix}{le} ".encode()
 
 
 def joined(prefixes: Sequence[bytes], values: Sequence[bytes]) -> bytes:

@@ -12,6 +12,7 @@ from brimline.model.quantities import (
     human_bytes,
     human_count,
     human_percent,
+    human_span,
     parse_bytes,
     used_percent,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "human_bytes",
     "human_count",
     "human_percent",
+    "human_span",
     "parse_bytes",
     "totals_of",
     "used_percent",

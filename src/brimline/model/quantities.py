@@ -20,6 +20,7 @@ _UNITS = {
     **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgtpe", start=1)},
     **{prefix: 1024**power for power, prefix in enumerate("kmgtpe", start=1)},
 }
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 
 
@@ -58,6 +59,15 @@ def used_percent(total: Bytes | int, usable: Bytes | int) -> Percent:
 def human_percent(percent: Percent | float | None) -> str:
     """One decimal, cut and not rounded, so that 99.96 never reads as 100.0 %."""
     return "-" if percent is None else f"{int(percent * 10) / 10:.1f} %"
+
+
+def human_span(seconds: float) -> str:
+    """A length of time in the one unit that tells most: 7000 → ``117 min``."""
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} days"
 
 
 def human_count(count: int) -> str:

@@ -17,6 +17,7 @@ class MetricFamily:
 
     ``label_values`` has a row per series, in the catalogue's order of labels. While the set of series stays the
     same, hand over the same tuple again: whoever renders it recognises it by identity and keeps what it derived.
+    A histogram is a family as well, with a row for every number that it is made of.
     """
 
     name: str

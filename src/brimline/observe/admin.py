@@ -96,14 +96,35 @@ class Admin:
     ) -> DescribeLogDirsResult:
         """Asks the brokers, or all live ones, at once. ``progress`` hears of metadata records (read, in all)."""
         asked = list(self._connection.brokers if brokers is None else brokers)
-
-        def describe(deadline: Deadline) -> Mapping[BrokerId, BrokerLogDirs]:
-            return describe_log_dirs(self._connection, asked, deadline, self._now)
-
+        deadline = Deadline(options.timeout)
         if not options.include_remote_info:
-            return DescribeLogDirsResult(brokers=describe(Deadline(options.timeout)))
+            return DescribeLogDirsResult(brokers=describe_log_dirs(self._connection, asked, deadline, self._now))
+        return self._describe_with_remote_info(asked, options, deadline, progress)
+
+    def _describe_with_remote_info(
+        self,
+        asked: list[BrokerId],
+        options: DescribeLogDirsOptions,
+        deadline: Deadline,
+        progress: Callable[[int, int], None] | None,
+    ) -> DescribeLogDirsResult:
+        """From the gateways where there are any; for the other brokers it is worked out here."""
         # Reading records brings codecs and more: only for those who ask.
+        from brimline.observe.gateway_log_dirs import ask_gateways
         from brimline.observe.remote_info import describe_with_remote_info
 
-        found = describe_with_remote_info(self._connection, options.topics, options.timeout, describe, progress)
-        return DescribeLogDirsResult(brokers=found.brokers, skipped_records=found.skipped_records, notes=found.notes)
+        answered = ask_gateways(self._connection, asked, options.topics, deadline, self._now)
+        others = [broker for broker in asked if broker not in answered.brokers]
+        if not others:
+            return DescribeLogDirsResult(
+                brokers=answered.brokers, skipped_records=answered.skipped_records, notes=answered.notes
+            )
+        found = describe_with_remote_info(
+            self._connection, options.topics, others, deadline.renewed(), self._now, progress
+        )
+        by_broker = {**answered.brokers, **found.brokers}
+        return DescribeLogDirsResult(
+            brokers={broker: by_broker[broker] for broker in asked},
+            skipped_records=max(answered.skipped_records, found.skipped_records),
+            notes=tuple(dict.fromkeys((*answered.notes, *found.notes))),
+        )

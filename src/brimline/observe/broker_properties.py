@@ -6,11 +6,14 @@ in, which no file tells: it must be given, or the log dir is refused by name.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
-from brimline.model import BadInput, BrokerId
+from brimline.model import BadInput, BrokerId, Bytes
+from brimline.observe import connection_limits as limits
+from brimline.observe.connection_limits import ConnectionLimits
 from brimline.observe.java_properties import JavaProperties, load_properties
 from brimline.observe.property_reader import PropertyReader
 from brimline.observe.volumes import META_PROPERTIES
@@ -34,11 +37,32 @@ KEYS = frozenset(
         "node.id",
         "process.roles",
         "remote.log.manager.task.interval.ms",
+        "remote.log.metadata.manager.listener.name",
         "remote.log.storage.system.enable",
         "security.inter.broker.protocol",
+        "socket.request.max.bytes",
+        "ssl.client.auth",
     }
 )
 """The keys of Kafka's own that are read here; no others are looked at."""
+_CLIENT_AUTH = "ssl.client.auth"
+_LARGEST_REQUEST = "socket.request.max.bytes"
+_DEFAULT_LARGEST_REQUEST = 100 * 1024 * 1024
+_OF_A_LISTENER = tuple(f".{key}" for key in (_CLIENT_AUTH, *limits.KEYS))
+
+
+def is_read(key: str) -> bool:
+    """Whether a key is looked at, be it for the broker or for one of its listeners."""
+    of_a_listener = key.startswith("listener.name.") and key.endswith(_OF_A_LISTENER)
+    return of_a_listener or key in KEYS or key in limits.KEYS
+
+
+class ClientAuth(Enum):
+    """Whether a listener asks its clients for a certificate."""
+
+    NONE = "none"
+    REQUESTED = "requested"
+    REQUIRED = "required"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +75,19 @@ class Listener:
     @property
     def address(self) -> str:
         """Where a client on this machine finds it: a listener that is bound to every address is on this one too."""
-        return f"{'localhost' if self.host in _WILDCARDS else self.host}:{self.port}"
+        return f"{'localhost' if self.is_on_every_address else self.host}:{self.port}"
+
+    @property
+    def is_on_every_address(self) -> bool:
+        return self.host in _WILDCARDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerProperties:
-    """``listeners`` are those that clients may use, by name, with the address that the broker advertises."""
+    """``listeners`` are those that clients may use, by name, with the address that the broker advertises.
+
+    ``bound_listeners`` are all, the controllers' too, with the address that the broker itself listens on.
+    """
 
     node_id: BrokerId | None
     log_dirs: tuple[str, ...]
@@ -65,6 +96,13 @@ class BrokerProperties:
     retention_check_interval: float
     remote_task_interval: float
     is_remote_storage_enabled: bool
+    bound_listeners: Mapping[str, Listener]
+    controller_listeners: tuple[str, ...]
+    remote_log_metadata_listener: str | None
+    client_auth: Mapping[str, ClientAuth]
+    """By listener, as it counts there if the listener speaks TLS."""
+    connection_limits: ConnectionLimits
+    largest_request: Bytes
 
 
 class BrokerPropertiesReader:
@@ -82,14 +120,23 @@ class BrokerPropertiesReader:
         if roles and "broker" not in roles:
             self._refuse("process.roles", "this file is of a controller, which has no log dirs to guard")
         log_dirs = self._log_dirs()
+        bound = self._parse_listeners("listeners", _DEFAULT_LISTENERS)
+        controllers = tuple(name.upper() for name in _names(self._reader.text("controller.listener.names") or ""))
         return BrokerProperties(
             node_id=self._node_id(log_dirs),
             log_dirs=log_dirs,
-            listeners=self._listeners(),
+            listeners=self._advertised(bound, controllers),
             inter_broker_listener=self._inter_broker_listener(),
             retention_check_interval=self._milliseconds("log.retention.check.interval.ms", 300_000),
             remote_task_interval=self._milliseconds("remote.log.manager.task.interval.ms", 30_000),
             is_remote_storage_enabled=(self._reader.text("remote.log.storage.system.enable") or "").lower() == "true",
+            bound_listeners=bound,
+            controller_listeners=controllers,
+            remote_log_metadata_listener=(self._reader.text("remote.log.metadata.manager.listener.name") or "").upper()
+            or None,
+            client_auth={name: self._client_auth(listener) for name, listener in bound.items()},
+            connection_limits=self._connection_limits(bound),
+            largest_request=self._largest_request(),
         )
 
     def _log_dirs(self) -> tuple[str, ...]:
@@ -126,9 +173,7 @@ class BrokerPropertiesReader:
             return BrokerId(int(text))
         return _generated_id(log_dirs)
 
-    def _listeners(self) -> Mapping[str, Listener]:
-        controllers = {name.upper() for name in _names(self._reader.text("controller.listener.names") or "")}
-        bound = self._parse_listeners("listeners", _DEFAULT_LISTENERS)
+    def _advertised(self, bound: Mapping[str, Listener], controllers: Collection[str]) -> Mapping[str, Listener]:
         # What is not advertised under its own name is advertised as it is bound.
         advertised = {**bound, **self._parse_listeners("advertised.listeners", "")}
         return {name: listener for name, listener in advertised.items() if name not in controllers}
@@ -150,6 +195,31 @@ class BrokerPropertiesReader:
     def _protocols(self) -> dict[str, str]:
         pairs = [pair.partition(":") for pair in _names(self._properties.get("listener.security.protocol.map", ""))]
         return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+    def _client_auth(self, listener: Listener) -> ClientAuth:
+        """With SASL the broker-wide setting does not count, only the listener's own (KIP-684)."""
+        own = limits.listener_key(listener.name, _CLIENT_AUTH)
+        key = own if own in self._properties or listener.security_protocol.startswith("SASL_") else _CLIENT_AUTH
+        text = self._reader.text(key) or ClientAuth.NONE.value
+        try:
+            return ClientAuth(text.lower())
+        except ValueError:
+            self._refuse(key, f"allowed: {', '.join(auth.value for auth in ClientAuth)}")
+            return ClientAuth.NONE
+
+    def _connection_limits(self, bound: Mapping[str, Listener]) -> ConnectionLimits:
+        try:
+            return limits.connection_limits(self._reader, bound)
+        except BadInput as problem:
+            self.problems.append(problem)
+            return ConnectionLimits()
+
+    def _largest_request(self) -> Bytes:
+        try:
+            return Bytes(limits.whole_number(self._reader, _LARGEST_REQUEST, 1, _DEFAULT_LARGEST_REQUEST))
+        except BadInput as problem:
+            self.problems.append(problem)
+            return Bytes(_DEFAULT_LARGEST_REQUEST)
 
     def _inter_broker_listener(self) -> str:
         named = self._reader.text("inter.broker.listener.name")

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from brimline.model import BrokerId, Bytes, Reason, TopicPartition
-from brimline.observe.connection import Connection
-from brimline.observe.log_dirs import Clock, describe_log_dirs
+from brimline.observe.connection import Connection, Deadline
+from brimline.observe.log_dirs import Clock
 from brimline.observe.remote_info import describe_with_remote_info
 from brimline.observe.upload_coverage import coverage, covered_ranges, read_epoch_ends
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
@@ -51,13 +51,8 @@ def only_local_from_outside(
     connection: Connection, broker: BrokerId, partitions: Sequence[TopicPartition], timeout: timedelta, now: Clock
 ) -> Mapping[TopicPartition, Bytes | Reason]:
     """For partitions that ``broker`` leads."""
-    info = describe_with_remote_info(
-        connection,
-        frozenset(partition.topic for partition in partitions),
-        timeout,
-        lambda deadline: describe_log_dirs(connection, [broker], deadline, now),
-        None,
-    )
+    topics = frozenset(partition.topic for partition in partitions)
+    info = describe_with_remote_info(connection, topics, [broker], Deadline(timeout), now)
     wanted = set(partitions)
     found: dict[TopicPartition, Bytes | Reason] = dict.fromkeys(partitions, Reason.CHANGING)
     for log_dir in info.brokers[broker].answer().values():

@@ -2,46 +2,29 @@
 
 The order of looking is part of the rule. First the uploads, so that every one of them was complete before the local
 sizes were taken; then the local log starts, the log dirs, and the local log starts once more: if a start moved in
-between, local segments were deleted while looking, and the only-local size of that partition is not known.
+between, local segments were deleted while looking, and the only-local size of that partition is not known. Whoever
+describes the log dirs in a way of their own does it between ``begin_look`` and ``finish_look``.
 
 Whatever fails here costs remote figures and their reasons say why; the log dirs are described all the same.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from uuid import UUID
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
-import numpy as np
-
-from brimline.model import (
-    BrokerId,
-    BrokerLogDirs,
-    Bytes,
-    Failure,
-    FailureKind,
-    LogDirDescription,
-    ObservationFailed,
-    Reason,
-    ReplicaInfo,
-    TopicPartition,
-)
+from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed, Reason, TopicPartition
 from brimline.model.kafka_errors import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.configs import describe_broker_config, describe_topic_configs
 from brimline.observe.connection import Connection, Deadline
-from brimline.observe.log_starts import LogStarts, Offsets, look_at_local_starts, look_at_log_starts
-from brimline.observe.remote_log import PartitionKey, RemoteLogs
+from brimline.observe.log_dirs import Clock, describe_log_dirs
+from brimline.observe.log_starts import LogStarts, look_at_local_starts, look_at_log_starts
+from brimline.observe.remote_columns import LogDirsByBroker, RemoteFacts, filled, id_of
 from brimline.observe.remote_log_follower import Progress, RemoteLogFollower
-from brimline.observe.remote_sizes import remote_size
 from brimline.observe.topics import Topic, describe_topics
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
-from brimline.wire.remote_log_metadata import RemoteSegment
 
 _TIERED = "remote.storage.enable"
 _METADATA_MANAGER = "remote.log.metadata.manager.class.name"
 _TOPIC_BASED_MANAGER = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
-
-LogDirsByBroker = Mapping[BrokerId, BrokerLogDirs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,69 +36,85 @@ class RemoteInfo:
     notes: tuple[str, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class RemoteFacts:
-    """What is known of every topic that was asked about, before the log dirs are looked at."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteLook:
+    """What was seen before the log dirs are described; ``finish_look`` needs it after."""
 
-    # A reason that holds for all of a topic's replicas, or KNOWN when its uploads were looked for.
-    topics: dict[str, Reason]
-    tiered: Mapping[str, Topic] = field(default_factory=dict)
-    logs: RemoteLogs = field(default_factory=lambda: RemoteLogs(segments={}, failures={}, skipped_records=0))
-
-    @property
-    def leaders(self) -> Mapping[TopicPartition, BrokerId]:
-        return {
-            TopicPartition(name, partition): leader
-            for name, topic in self.tiered.items()
-            for partition, leader in topic.leaders.items()
-            if leader is not None
-        }
+    facts: RemoteFacts
+    leaders: Mapping[TopicPartition, BrokerId]
+    starts: LogStarts
+    notes: tuple[str, ...]
 
     @property
-    def uploads(self) -> Mapping[TopicPartition, Iterable[RemoteSegment]]:
-        names = {topic.topic_id: name for name, topic in self.tiered.items()}
-        return {TopicPartition(names[key[0]], key[1]): found.values() for key, found in self.logs.segments.items()}
-
-    def key(self, partition: TopicPartition) -> PartitionKey:
-        return _id(self.tiered[partition.topic]), partition.partition
+    def tiered_topics(self) -> Iterable[str]:
+        """Those whose uploads are known: for all others it does not matter when the log dirs are described."""
+        return self.facts.tiered
 
 
 def describe_with_remote_info(
     connection: Connection,
     topics: frozenset[str] | None,
-    timeout: timedelta,
-    describe: Callable[[Deadline], LogDirsByBroker],
-    progress: Progress | None,
+    brokers: Collection[BrokerId],
+    deadline: Deadline,
+    now: Clock,
+    progress: Progress | None = None,
 ) -> RemoteInfo:
-    deadline = Deadline(timeout)
-    notes: list[str] = []
+    """The log dirs of these brokers; ``topics`` limits whose remote information is worked out."""
     try:
-        facts = _look_at_uploads(connection, topics, deadline, progress, notes)
+        look = begin_look(connection, topics, brokers, deadline, RemoteLogFollower(), progress)
     except ObservationFailed as error:
-        notes.append(f"remote information is not known: {error}")
-        return _without_remote_info(describe(deadline.renewed()), topics, notes)
-    starts = look_at_log_starts(connection, facts.leaders, facts.uploads, deadline)
-    brokers = describe(deadline.renewed())
-    local_after = look_at_local_starts(connection, facts.leaders, deadline)
-    _find_reasons_for_the_rest(connection, brokers, topics, facts, deadline.renewed())
+        notes = (f"remote information is not known: {error}",)
+        return _without_remote_info(describe_log_dirs(connection, brokers, deadline.renewed(), now), topics, notes)
+    described = describe_log_dirs(connection, brokers, deadline.renewed(), now)
+    return finish_look(connection, topics, look, described, deadline)
+
+
+def begin_look(
+    connection: Connection,
+    topics: frozenset[str] | None,
+    brokers: Collection[BrokerId],
+    deadline: Deadline,
+    follower: RemoteLogFollower,
+    progress: Progress | None = None,
+) -> RemoteLook:
+    """Everything that comes before the log dirs of ``brokers``; raises ``ObservationFailed`` if nothing is known."""
+    notes: list[str] = []
+    facts = _look_at_uploads(connection, topics, deadline, follower, progress, notes)
+    # Only a leader's only-local size is known, so nobody needs the log starts of other brokers' leaders.
+    leaders = {partition: leader for partition, leader in facts.leaders.items() if leader in brokers}
+    starts = look_at_log_starts(connection, leaders, facts.uploads, deadline)
+    return RemoteLook(facts=facts, leaders=leaders, starts=starts, notes=tuple(dict.fromkeys(notes)))
+
+
+def finish_look(
+    connection: Connection,
+    topics: frozenset[str] | None,
+    look: RemoteLook,
+    described: LogDirsByBroker,
+    deadline: Deadline,
+) -> RemoteInfo:
+    """The look at the local log starts that comes after the log dirs, and what all of it means."""
+    local_after = look_at_local_starts(connection, look.leaders, deadline)
+    _find_reasons_for_the_rest(connection, described, topics, look.facts, deadline.renewed())
     return RemoteInfo(
-        brokers=_filled(brokers, facts, starts, local_after),
-        skipped_records=facts.logs.skipped_records,
-        notes=tuple(dict.fromkeys(notes)),
+        brokers=filled(described, look.facts, look.starts, local_after),
+        skipped_records=look.facts.logs.skipped_records,
+        notes=look.notes,
     )
 
 
-def _without_remote_info(brokers: LogDirsByBroker, asked: frozenset[str] | None, notes: list[str]) -> RemoteInfo:
+def _without_remote_info(brokers: LogDirsByBroker, asked: frozenset[str] | None, notes: tuple[str, ...]) -> RemoteInfo:
     names = {n for answer in brokers.values() for d in answer.log_dirs.values() for n in d.replicas.topic_names}
     facts = RemoteFacts(topics=dict.fromkeys(names if asked is None else names & asked, Reason.NO_ANSWER))
     starts = LogStarts(earliest={}, local={}, epoch_ends={})
-    return RemoteInfo(brokers=_filled(brokers, facts, starts, {}), skipped_records=0, notes=tuple(notes))
+    return RemoteInfo(brokers=filled(brokers, facts, starts, {}), skipped_records=0, notes=notes)
 
 
 def _look_at_uploads(
     connection: Connection,
     names: frozenset[str] | None,
     deadline: Deadline,
+    follower: RemoteLogFollower,
     progress: Progress | None,
     notes: list[str],
 ) -> RemoteFacts:
@@ -127,15 +126,10 @@ def _look_at_uploads(
     metadata_topic = _metadata_topic(connection, deadline.renewed())
     if isinstance(metadata_topic, Reason):
         return RemoteFacts(topics=reasons | dict.fromkeys(tiered, metadata_topic))
-    keys = [(_id(topic), partition) for topic in tiered.values() for partition in topic.leaders]
-    logs = RemoteLogFollower().follow(connection, keys, metadata_topic.leaders, deadline.renewed(), progress)
+    keys = [(id_of(topic), partition) for topic in tiered.values() for partition in topic.leaders]
+    logs = follower.follow(connection, keys, metadata_topic.leaders, deadline.renewed(), progress)
     notes += [f"remote log metadata could not be read: {failure}" for failure in logs.failures.values()]
     return RemoteFacts(topics=reasons, tiered=tiered, logs=logs)
-
-
-def _id(topic: Topic) -> UUID:
-    assert topic.topic_id is not None, "a topic without an id is not among the tiered ones"
-    return topic.topic_id
 
 
 def _tiered_or_why_not(connection: Connection, topics: Mapping[str, Topic], deadline: Deadline) -> dict[str, Reason]:
@@ -201,82 +195,3 @@ def _find_reasons_for_the_rest(
     for name in unexplained:
         refused = name in described and _reason_of(described[name]) is Reason.NO_PERMISSION
         facts.topics[name] = Reason.NO_PERMISSION if refused else Reason.CHANGING
-
-
-def _filled(
-    brokers: LogDirsByBroker, facts: RemoteFacts, starts: LogStarts, local_after: Offsets
-) -> Mapping[BrokerId, BrokerLogDirs]:
-    return {
-        broker: replace(
-            answer,
-            log_dirs={
-                path: _fill(log_dir, broker, facts, starts, local_after) for path, log_dir in answer.log_dirs.items()
-            },
-        )
-        for broker, answer in brokers.items()
-    }
-
-
-def _fill(
-    log_dir: LogDirDescription, broker: BrokerId, facts: RemoteFacts, starts: LogStarts, local_after: Offsets
-) -> LogDirDescription:
-    replicas = log_dir.replicas
-    by_topic = np.array([facts.topics.get(name, Reason.NOT_ASKED) for name in replicas.topic_names], dtype=np.uint8)
-    remote_reason = by_topic[replicas.topic]
-    only_local_reason = remote_reason.copy()
-    remote, only_local = replicas.remote_size.copy(), replicas.only_local_size.copy()
-    for row in np.flatnonzero(remote_reason == Reason.KNOWN).tolist():
-        partition = replicas.topic_partition(row)
-        segments = _uploads(partition, facts)
-        if isinstance(segments, Reason):
-            remote_reason[row] = only_local_reason[row] = segments
-            continue
-        remote[row] = remote_size(segments)
-        figure = _only_local(replicas.replica_info(row), partition, broker, facts, starts, local_after, segments)
-        if isinstance(figure, Reason):
-            only_local_reason[row] = figure
-        else:
-            only_local[row] = figure
-    return replace(
-        log_dir,
-        replicas=replace(
-            replicas,
-            remote_size=remote,
-            remote_size_reason=remote_reason,
-            only_local_size=only_local,
-            only_local_size_reason=only_local_reason,
-        ),
-    )
-
-
-def _uploads(partition: TopicPartition, facts: RemoteFacts) -> Iterable[RemoteSegment] | Reason:
-    key = facts.key(partition)
-    failure = facts.logs.failures.get(key)
-    if failure is not None:
-        by_kind = {
-            FailureKind.NOT_AUTHORIZED: Reason.NO_PERMISSION,
-            FailureKind.UNREADABLE: Reason.CODEC_MISSING,
-        }
-        return by_kind.get(failure.kind, Reason.NO_ANSWER)
-    segments = facts.logs.segments.get(key)
-    # None: a partition younger than the look at the uploads.
-    return Reason.CHANGING if segments is None else segments.values()
-
-
-def _only_local(
-    replica: ReplicaInfo,
-    partition: TopicPartition,
-    broker: BrokerId,
-    facts: RemoteFacts,
-    starts: LogStarts,
-    local_after: Offsets,
-    segments: Iterable[RemoteSegment],
-) -> Bytes | Reason:
-    leader = facts.tiered[partition.topic].leaders.get(partition.partition)
-    if replica.is_future:
-        return Reason.FUTURE_REPLICA
-    if leader is None:
-        return Reason.NO_LEADER
-    if leader != broker:
-        return Reason.FOLLOWER
-    return starts.only_local(partition, replica.size, segments, local_after)

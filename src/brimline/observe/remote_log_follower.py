@@ -30,10 +30,12 @@ class RemoteLogFollower:
         self._table = RemoteLogTable([])
         self._positions: dict[int, int] = {}
         self._sources: dict[PartitionKey, int] = {}
+        self._skipped: dict[int, int] = {}
 
     @property
     def skipped_records(self) -> int:
-        return self._table.skipped_records
+        """Of what is read: a metadata partition that is read again is counted again, not twice."""
+        return sum(self._skipped.values())
 
     def follow(
         self,
@@ -63,7 +65,7 @@ class RemoteLogFollower:
                 key: self._table.segments[key] for key, source in self._sources.items() if source not in failures
             },
             failures={key: failures[source] for key, source in self._sources.items() if source in failures},
-            skipped_records=self._table.skipped_records,
+            skipped_records=self.skipped_records,
         )
 
     def _choose(self, wanted: dict[PartitionKey, int]) -> None:
@@ -73,10 +75,12 @@ class RemoteLogFollower:
         self._sources = wanted
         for source in new_sources:
             self._read_again(source)
-        self._positions = {source: at for source, at in self._positions.items() if source in set(wanted.values())}
+        for source in set(self._positions) - set(wanted.values()):
+            self._read_again(source)
 
     def _read_again(self, source: int) -> None:
         self._positions.pop(source, None)
+        self._skipped.pop(source, None)
         for key, held_by in self._sources.items():
             if held_by == source:
                 self._table.segments[key] = {}
@@ -107,8 +111,11 @@ class RemoteLogFollower:
                 if isinstance(fetched, Failure):
                     failures[name.partition] = fetched
                     continue
+                skipped_before = self._table.skipped_records
                 for _, value in fetched.records:
                     self._table.add(value)
+                skipped = self._table.skipped_records - skipped_before
+                self._skipped[name.partition] = self._skipped.get(name.partition, 0) + skipped
                 self._positions[name.partition] = fetched.next_offset
             if progress is not None:
                 progress(total - self._unread(spans), total)

@@ -1,0 +1,75 @@
+"""``brimline gateway``: the process between clients and one broker."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from brimline import __version__
+from brimline.cli.guard import add_config_options
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+
+DESCRIPTION = """\
+Stand between the clients and one broker, and refuse Produce for exactly the partitions in a full log dir.
+
+Everything else passes through: reads, other partitions, other disks, every other request; DescribeLogDirs is answered
+with what an older broker lacks (KIP-827, KIP-1187). Refused clients get an error that names the log dir, how full it is
+and the limit; writing resumes by itself when there is room. The gateway looks at the disks itself, so it protects the
+broker without a guard; a guard adds metrics and `status`. With brimline.enforcement=observe (the default) it counts
+what it would refuse, and refuses nothing.
+"""
+EPILOG = """\
+listeners (all from the broker's own file):
+  A client listener goes through the gateway when its advertised port is not the port that it is bound to: the broker
+  listens where clients cannot reach it, the gateway on the advertised port. All others bypass the gateway: those of
+  the brokers among themselves, of controllers, of remote log metadata, and the guard's own.
+    listeners=CLIENT://127.0.0.1:19092,BROKERS://10.0.0.7:9093
+    advertised.listeners=CLIENT://kafka7.example.org:9092,BROKERS://10.0.0.7:9093
+    inter.broker.listener.name=BROKERS
+    brimline.enforcement=gateway
+  Here the gateway listens on port 9092. `brimline doctor` shows the layout and what is wrong with it.
+
+signals:
+  SIGTERM  accept no more connections, answer what is under way, then end
+  SIGHUP   read the file again; what cannot change without a restart is named in the log
+
+socket activation:
+  Started with systemd's LISTEN_FDS, it takes the listening sockets from there instead of opening its own, so that a
+  restart refuses no connection.
+
+examples:
+  brimline doctor --config /etc/kafka/server.properties
+      which listeners go through the gateway, and what is wrong
+  brimline gateway --config /etc/kafka/server.properties
+      run
+  brimline fence --help
+      refuse by hand
+
+exit codes:
+  0    ended by SIGTERM
+  1    the configuration cannot be used, or a port is taken
+  130  interrupted from the keyboard"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "gateway", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_config_options(parser)
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    import os
+    import signal
+    import sys
+
+    from brimline.cli.exit_codes import ExitCode
+    from brimline.guard.config import load_config
+    from brimline.guard.gateway_process import run_gateway
+
+    config = load_config(args.config, os.environ, args.broker_cwd)
+    ended_by = run_gateway(config, sys.stderr, os.environ, args.broker_cwd)
+    return ExitCode.INTERRUPTED if ended_by == signal.SIGINT else ExitCode.DONE

@@ -1,0 +1,78 @@
+"""``brimline unfence``: lift a fence that was put up by hand. Speaks to the gateway; needs no guard."""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from brimline.cli.fence_target import FenceTarget, add_fence_options, counted_partitions, reason_of, target_of, who
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+    from brimline.guard.gateway_state import GatewayState
+
+DESCRIPTION = """\
+Lift a fence that was put up with `brimline fence`: Produce goes through again.
+
+A fence on a full disk cannot be lifted by hand, because the next write could end the broker. It is lifted by itself
+when the disk has room: lower the retention of a topic, delete a topic or move replicas away.
+"""
+EPILOG = """\
+examples:
+  brimline unfence --config /etc/kafka/server.properties --log-dir /data/a --reason "the disk is in its place"
+  brimline unfence --config /etc/kafka/server.properties --topic clicks
+
+exit codes:
+  0    lifted: Produce goes through again
+  1    nothing was changed: no gateway is running, or nobody has fenced this by hand
+  3    lifted, but still fenced because the disk is full"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "unfence", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_fence_options(parser, is_reason_needed=False, reason_help="why, for the record")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from brimline.cli.exit_codes import ExitCode
+    from brimline.cli.output import writing_to
+    from brimline.guard.config import load_config
+    from brimline.guard.gateway_client import GatewayClient, control_socket
+    from brimline.guard.gateway_state import Cause
+    from brimline.guard.sentences import how_to_lift
+    from brimline.model import BadInput
+
+    reason = reason_of(args)
+    config = load_config(args.config, os.environ, args.broker_cwd)
+    target = target_of(args, config.broker.log_dirs)
+    with GatewayClient(control_socket(config)) as gateway:
+        before = gateway.state()
+        by_hand = next((fence for fence in target.among(before.fences) if fence.cause is Cause.MANUAL), None)
+        if by_hand is None:
+            raise BadInput(_why_not(target, before, args.config))
+        gateway.unfence(log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))
+        left = target.among(gateway.state().fences)
+    with writing_to(sys.stdout, utf_8=False) as out:
+        out.write(f"lifted the fence on {target}, by {by_hand.by} since {by_hand.since:%Y-%m-%d %H:%M} UTC: ")
+        out.write(f"{by_hand.reason}\n")
+        if not left:
+            out.write(f"Produce to {counted_partitions(by_hand.partitions)} goes through again\n")
+            return ExitCode.DONE
+        out.write(f"still fenced, because it is full: {left[0].reason}\n{how_to_lift(left[0], args.config)}\n")
+    return ExitCode.PARTIAL
+
+
+def _why_not(target: FenceTarget, state: "GatewayState", config_path: str) -> str:
+    from brimline.guard.sentences import how_to_lift
+
+    automatic = target.among(state.fences)
+    if automatic:
+        return (
+            f"{target} is fenced because it is full, not by hand ({automatic[0].reason}): "
+            f"{how_to_lift(automatic[0], config_path)}"
+        )
+    others = ", ".join(dict.fromkeys(fence.target for fence in state.fences))
+    return f"{target} is not fenced; " + (f"fenced are: {others}" if others else "nothing is")

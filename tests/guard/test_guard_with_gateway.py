@@ -1,0 +1,102 @@
+"""The guard as a process beside a gateway's control socket: its decision arrives, the gateway's figures are served."""
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brimline.cli import main
+from tests.guard.gateways import FakeGateway, fake_gateway, fence
+from tests.metrics.waiting import PATIENCE_SECONDS, eventually
+
+ALWAYS_FULL = 2**62
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[FakeGateway]:
+    with fake_gateway(tmp_path / "gateway-1.sock") as running:
+        running.document["fences"] = [fence("guard", logDir=str(tmp_path / "log-dir"))]
+        yield running
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "guard.log"
+
+
+@pytest.fixture
+def url(tmp_path: Path, log: Path) -> Iterator[str]:
+    """Of a guard whose one log dir is full, and whose broker does not run."""
+    (tmp_path / "log-dir").mkdir()
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        f"node.id=1\nlog.dirs={tmp_path / 'log-dir'}\nlisteners=PLAINTEXT://127.0.0.1:1\n"
+        f"disk.min.free.bytes={ALWAYS_FULL}\nbrimline.metrics.port=0\nbrimline.log.format=json\n"
+        f"brimline.enforcement=gateway\nbrimline.state.dir={tmp_path}\n"
+    )
+    with log.open("w") as stream:
+        command = [sys.executable, "-m", "brimline.cli", "guard", "--config", str(properties)]
+        process = subprocess.Popen(command, stderr=stream, stdin=subprocess.DEVNULL)
+    try:
+        eventually(lambda: bool(said(log, "started")) or process.poll() is not None)
+        (started,) = said(log, "started")
+        yield f"http://127.0.0.1:{started['port']}"
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def said(log: Path, event: str) -> list[dict[str, Any]]:
+    """A line that is still being written does not count yet."""
+    lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [line for line in lines if line["event"] == event]
+
+
+def get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def shows(url: str, line: str) -> Callable[[], bool]:
+    return lambda: line in get(f"{url}/metrics").splitlines()
+
+
+def test_what_is_full_is_leased_and_what_the_gateway_does_is_shown(
+    gateway: FakeGateway, url: str, tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    eventually(shows(url, "brimline_gateway_added_latency_seconds_count 16"))
+    exit_code = main(["status", "--url", url])
+
+    lease = next(told for told in gateway.told if told["op"] == "lease")
+    ((log_dir, why),) = lease["full"].items()
+    assert log_dir == str(tmp_path / "log-dir")
+    assert why.startswith("less than 4.00 EiB is usable (disk.min.free.bytes); ")
+    assert exit_code == 3
+    assert "refuses Produce for 1 log dir" in capsys.readouterr().out
+    assert [line["message"] for line in said(log, "refuse")] == [
+        f"has the gateway refuse Produce for every partition in {log_dir}"
+    ]
+
+
+def test_a_gateway_that_ends_and_comes_back_is_followed(
+    gateway: FakeGateway, url: str, log: Path, tmp_path: Path
+) -> None:
+    eventually(shows(url, "brimline_gateway_up 1"))
+    gateway.stop()
+    eventually(shows(url, "brimline_gateway_up 0"))
+    while_down = get(f"{url}/metrics")
+    gateway.path.unlink()
+    with fake_gateway(tmp_path / "gateway-1.sock") as again:
+        eventually(shows(url, "brimline_gateway_up 1"))
+        again.wait_for(2)
+
+    assert "brimline_gateway_connections" not in while_down
+    assert [told["op"] for told in again.told[:2]] == ["lease", "state"]
+    assert len(said(log, "gateway-answers")) >= 2
+    assert said(log, "gateway-silent")[0]["level"] == "warning"
