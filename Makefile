@@ -12,9 +12,9 @@ help: ## list the targets
 setup: ## install everything (uv, locked environment, Java, Kafka's jars); called by the others
 	@scripts/setup.sh
 
-demo: ## start a real Kafka on small real disks and look at it with brimline log-dirs
+demo: ## a real Kafka on small real disks: looked at, dying of a full one, and living on with Brimline
 	@scripts/setup.sh 4.3.1
-	@$(PYTHON) scripts/demo.py
+	@$(PYTHON) -m scripts.demo
 
 lint: setup ## ruff, mypy --strict, import contracts
 	.venv/bin/ruff check .

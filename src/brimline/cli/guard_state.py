@@ -53,6 +53,16 @@ class ShownRetention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownMoves:
+    """Moves into full log dirs; no ``sentence``: there are none any more, and yet they could not be let go on."""
+
+    are_paused: bool
+    sentence: str | None
+    failure: str | None
+    what_to_do: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownState:
     version: str
     enforcement: str
@@ -60,6 +70,7 @@ class ShownState:
     max_used_percent: int
     min_free_bytes: int
     volumes: tuple[ShownVolume, ...]
+    moves: ShownMoves | None
     gateway: ShownGateway | None
     plain: ShownRetention | None
     tiered: ShownRetention | None
@@ -107,6 +118,7 @@ def _state(document: Mapping[str, Any]) -> ShownState:
         max_used_percent=limits["maxUsedPercent"],
         min_free_bytes=limits["minFreeBytes"],
         volumes=tuple(_volume(volume) for volume in document["volumes"]),
+        moves=_moves(document.get("moves")),
         gateway=shown_gateway(document.get("gateway"), document["observedAt"]),
         plain=_retention(document["retention"]["plain"]),
         tiered=_retention(document["retention"]["tiered"]),
@@ -126,6 +138,17 @@ def _volume(volume: Mapping[str, Any]) -> ShownVolume:
         seconds_left=volume["secondsToLimit"],
         failure=_message(volume["failure"]),
         would_do=tuple(volume["wouldDo"]),
+    )
+
+
+def _moves(moves: Mapping[str, Any] | None) -> ShownMoves | None:
+    if moves is None:
+        return None
+    return ShownMoves(
+        are_paused=moves["paused"],
+        sentence=moves["does"],
+        failure=_message(moves["failure"]),
+        what_to_do=moves["whatToDo"],
     )
 
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from brimline.cli.console import console_on, print_hanging
 from brimline.cli.glyphs import Glyphs, glyphs_for, printable
-from brimline.cli.guard_state import ShownRetention, ShownState, ShownVolume
+from brimline.cli.guard_state import ShownMoves, ShownRetention, ShownState, ShownVolume
 from brimline.cli.table_gateway import gateway_lines
 from brimline.cli.table_volumes import level_style
 from brimline.model import Percent, human_bytes, human_count, human_percent, human_span
@@ -28,6 +28,8 @@ def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
     yield from _head(state, glyphs)
     for volume in state.volumes:
         yield from _volume_lines(volume, glyphs)
+    if state.moves is not None:
+        yield from _move_lines(state.moves)
     yield Text()
     if state.gateway is not None:
         yield from gateway_lines(state.gateway, glyphs)
@@ -75,6 +77,16 @@ def _volume_lines(volume: ShownVolume, glyphs: Glyphs) -> Iterator[Text]:
         yield Text(f"          {printable(log_dir)}", "dim")
     for act in volume.would_do:
         yield Text(f"          {printable(act)}", "yellow")
+
+
+def _move_lines(moves: ShownMoves) -> Iterator[Text]:
+    word, style = ("PAUSED", "bold yellow") if moves.are_paused else ("MOVING", "bold red")
+    sentence = (
+        moves.sentence or f"moves between log dirs are throttled, though none goes into a full one: {moves.failure}"
+    )
+    yield Text.assemble("  ", (f"{word:<8}", style), printable(sentence))
+    if moves.what_to_do is not None:
+        yield Text(f"          {printable(moves.what_to_do)}", "cyan")
 
 
 def _outlook(volume: ShownVolume) -> str:

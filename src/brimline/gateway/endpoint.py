@@ -1,38 +1,44 @@
 """One side of a connection: a socket, plain or TLS, and the bytes that it has not taken yet."""
 
+import select
 import socket
 import ssl
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 
 from brimline.wire.in_flight import Buffer
 
 _MOST_BUFFERS = 512
 """The kernel takes 1,024 at once at most."""
+_MOST_DISCARDED = 16
 
 
 class Endpoint:
     """``read`` and ``send`` never block: they raise ``BlockingIOError``, or take what can be taken."""
 
-    __slots__ = ("_unsent", "at_end", "fd", "mask", "sock")
+    __slots__ = ("_unsent", "at_end", "fd", "mask", "sock", "unsent_bytes")
     can_splice = True
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self._unsent: deque[memoryview] = deque()
+        self.unsent_bytes = 0
         self.at_end = False
         """The peer has sent everything that it will ever send."""
         self.mask = 0
-        """What epoll is told to watch."""
+        """What epoll is told to watch; -1: nothing, not even that the peer has gone."""
 
     @property
     def is_ready(self) -> bool:
         """Whether bytes of the conversation may be read and sent."""
         return True
 
-    def get_ready(self) -> None:
-        """One more step towards that."""
+    def get_ready(self) -> int:
+        """One more step towards that; returns the mask of what must happen before the next."""
+        return 0
 
     @property
     def has_unsent(self) -> bool:
@@ -57,28 +63,42 @@ class Endpoint:
             view = memoryview(buffer)[sent:]
             sent = 0
             self._unsent.append(memoryview(bytes(view)) if view.obj is reused else view)
+            self.unsent_bytes += len(view)
 
     def keep(self, buffers: Sequence[Buffer]) -> None:
         """Send these later: something else must go first."""
         self._unsent.extend(memoryview(bytes(buffer)) for buffer in buffers)
+        self.unsent_bytes += sum(map(len, buffers))
 
     def flush(self) -> None:
         """Send what was kept, as far as the socket takes it."""
         while self._unsent:
-            sent = self._send_some(list(self._unsent)[:_MOST_BUFFERS])
+            sent = self._send_some(list(islice(self._unsent, _MOST_BUFFERS)))
             if not sent:
                 return
+            self.unsent_bytes -= sent
             while self._unsent and sent >= len(self._unsent[0]):
                 sent -= len(self._unsent.popleft())
             if sent:
                 self._unsent[0] = self._unsent[0][sent:]
 
+    def forget_unsent(self) -> None:
+        self._unsent.clear()
+        self.unsent_bytes = 0
+
     def no_more(self) -> None:
         """Tell the peer that nothing more will come."""
         self.sock.shutdown(socket.SHUT_WR)
 
+    def discard_unread(self, buffer: memoryview) -> None:
+        """Before a friendly end: a socket that is closed with bytes unread takes back what the peer has not got yet."""
+        with suppress(OSError):
+            for _ in range(_MOST_DISCARDED):
+                if not self.read(buffer):
+                    return
+
     def close(self) -> None:
-        self._unsent.clear()
+        self.forget_unsent()
         self.sock.close()
 
     def _send_some(self, buffers: Sequence[Buffer]) -> int:
@@ -104,12 +124,15 @@ class TlsEndpoint(Endpoint):
     def is_ready(self) -> bool:
         return self._is_ready
 
-    def get_ready(self) -> None:
+    def get_ready(self) -> int:
         try:
             self._tls.do_handshake()
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return
+        except ssl.SSLWantReadError:
+            return select.EPOLLIN
+        except ssl.SSLWantWriteError:
+            return select.EPOLLOUT
         self._is_ready = True
+        return 0
 
     @property
     def has_unread(self) -> bool:
@@ -123,6 +146,13 @@ class TlsEndpoint(Endpoint):
 
     def no_more(self) -> None:
         """TLS has no half: the peer learns it when the connection is closed."""
+
+    def close(self) -> None:
+        """With the farewell that tells an end from a cut wire."""
+        if self._is_ready:
+            with suppress(OSError, ValueError):
+                self._tls.unwrap()
+        super().close()
 
     def _send_some(self, buffers: Sequence[Buffer]) -> int:
         sent = 0

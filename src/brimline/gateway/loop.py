@@ -32,6 +32,7 @@ class EventLoop:
         """``on_bug`` is told of an error that no handler expected; the loop goes on with the others."""
         self._epoll = select.epoll()
         self._handlers: dict[int, Handler] = {}
+        self._unwatched: set[int] = set()
         self._timers: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()
         self._handed_in: deque[Callable[[], None]] = deque()
@@ -43,8 +44,8 @@ class EventLoop:
         self.watch(self._wake_fd, select.EPOLLIN, self._take_handed_in)
 
     def watch(self, fd: int, mask: int, handler: Handler) -> None:
-        self._handlers[fd] = handler
         self._epoll.register(fd, mask)
+        self._handlers[fd] = handler
 
     def change(self, fd: int, mask: int) -> None:
         self._epoll.modify(fd, mask)
@@ -53,6 +54,7 @@ class EventLoop:
         """Before the descriptor is closed."""
         if self._handlers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
+            self._unwatched.add(fd)
 
     def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         timer = Timer(callback)
@@ -73,20 +75,20 @@ class EventLoop:
         while self._is_running:
             events = self._epoll.poll(self._seconds_to_next_timer())
             self.woke_ns = time.monotonic_ns()
+            self._unwatched.clear()
             for fd, mask in events:
-                # Gone since: an earlier handler of this round closed it.
-                handler = self._handlers.get(fd)
-                if handler is not None:
-                    self._protected(handler, mask)
+                # An earlier handler of this round may have closed it; by now the number may even be somebody else's.
+                if fd not in self._unwatched:
+                    self._protected(self._handlers[fd], mask)
             self._run_timers()
 
     def close(self) -> None:
         os.close(self._wake_fd)
         self._epoll.close()
 
-    def _protected(self, handler: Handler, mask: int) -> None:
+    def _protected(self, callback: Callable[..., None], *arguments: int) -> None:
         try:
-            handler(mask)
+            callback(*arguments)
         except Exception as bug:  # noqa: BLE001  a bug in one connection must not end the others
             self._on_bug(bug)
 
@@ -96,13 +98,15 @@ class EventLoop:
         return min(max(self._timers[0][0] - time.monotonic(), 0.0), _LONGEST_WAIT)
 
     def _run_timers(self) -> None:
-        while self._timers and self._timers[0][0] <= time.monotonic():
+        """Those that are due now: what they add for at once waits until sockets had their turn."""
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
             _, _, timer = heapq.heappop(self._timers)
             callback, timer.callback = timer.callback, None
             if callback is not None:
-                self._protected(lambda _mask, callback=callback: callback(), 0)  # type: ignore[misc]
+                self._protected(callback)
 
     def _take_handed_in(self, _mask: int) -> None:
         os.eventfd_read(self._wake_fd)
-        while self._handed_in:
-            self._handed_in.popleft()()
+        for _ in range(len(self._handed_in)):
+            self._protected(self._handed_in.popleft())

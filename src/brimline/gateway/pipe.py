@@ -1,5 +1,6 @@
 """A kernel pipe through which large frames go from one socket to the other without coming into this process."""
 
+import errno
 import fcntl
 import os
 
@@ -16,7 +17,7 @@ class Pipe:
         self._read_fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             self._size = fcntl.fcntl(self._write_fd, fcntl.F_SETPIPE_SZ, _SIZE)
-        except PermissionError:  # over this user's limit of pipe memory: the default size serves too
+        except OSError:  # over this user's limit of pipe memory, or there is none: the default size serves too
             self._size = fcntl.fcntl(self._write_fd, fcntl.F_GETPIPE_SZ)
         self.filled = 0
 
@@ -43,8 +44,16 @@ class PipePool:
     def __init__(self) -> None:
         self._idle: list[Pipe] = []
 
-    def take(self) -> Pipe:
-        return self._idle.pop() if self._idle else Pipe()
+    def take(self) -> Pipe | None:
+        """``None``: there is no descriptor left for one, and the bytes must go another way."""
+        if self._idle:
+            return self._idle.pop()
+        try:
+            return Pipe()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            return None
 
     def give_back(self, pipe: Pipe) -> None:
         """A pipe with bytes in it belongs to a dead connection: those bytes must never reach another one."""

@@ -14,6 +14,10 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import TextIO
 
+from brimline.act.broker_setting import BrokerSetting
+from brimline.act.move_pause import KEY as MOVE_THROTTLE
+from brimline.act.move_pause import MovePause
+from brimline.act.pause_record import PauseRecord
 from brimline.decide.disk_state import DiskState
 from brimline.guard import keys, log_lines
 from brimline.guard.broker_client import BrokerClient
@@ -25,6 +29,8 @@ from brimline.guard.gateway_news import GatewayNews
 from brimline.guard.gateway_task import GatewayReport, GatewayTask
 from brimline.guard.http import HttpServer
 from brimline.guard.log_lines import say
+from brimline.guard.move_news import MoveNews
+from brimline.guard.move_pause_task import MovePauseTask, MoveReport
 from brimline.guard.pages import Pages
 from brimline.guard.percent_task import PercentReport, PercentTask
 from brimline.guard.publish import Publisher
@@ -42,6 +48,7 @@ from brimline.guard.worker import Worker
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
 from brimline.model import BadInput, BrokerId, Failure
+from brimline.observe.future_folders import partitions_moving_into
 from brimline.observe.scan import LogDirScanner
 from brimline.observe.volumes import mount_points
 
@@ -92,9 +99,22 @@ class Guard:
             self._publish_gateway,
             is_wanted=self._is_enforced,
         )
+        move_worker = Worker("moves", self._step_moves)
+        self._move_pause = _move_pause(config, clock)
+        self._move_news = MoveNews(
+            BrokerId(config.broker.node_id), config.admin_access.servers, is_enforced=self._is_enforced
+        )
+        self._moves = MovePauseTask(
+            self._move_pause,
+            partitions_moving_into,
+            clock,
+            move_worker.wake,
+            self._publish_moves,
+            is_enforced=self._is_enforced,
+        )
         self._scans: dict[str, ScanReport] = {}
         self._scan_lock = threading.Lock()
-        self._workers = [self._disk_worker, gateway_worker, Worker("percentages", self._percents.step)]
+        self._workers = [self._disk_worker, gateway_worker, move_worker, Worker("percentages", self._percents.step)]
         for path in config.broker.log_dirs:
             task = ScanTask(
                 path, LogDirScanner(path).scan, clock, self._scan_interval, self._may_read, self._publish_scan
@@ -109,7 +129,7 @@ class Guard:
         threading.excepthook = self._say_dead_task
         for noticed in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
             signal.signal(noticed, self._notice)
-        for warning in self.config.warnings:
+        for warning in (*self.config.warnings, *self._move_pause.warnings):
             say(logging.WARNING, "config", warning)
         assert self.config.broker.node_id is not None
         self._publisher.guard(
@@ -200,11 +220,19 @@ class Guard:
     def _step_disks(self) -> float:
         wait = self._disks.step()
         self._gateway.decided(reasons_of_full_log_dirs(self._disks.report))
+        self._moves.decided(self._disks.report)
         self._publisher.disks(self._disks.report)
         return wait
 
     def _step_gateway(self) -> float:
         return self._gateway.step()
+
+    def _step_moves(self) -> float:
+        return self._moves.step()
+
+    def _publish_moves(self, report: MoveReport) -> None:
+        self._publisher.moves(report)
+        self._move_news.tell(report)
 
     def _publish_gateway(self, report: GatewayReport) -> None:
         self._publisher.gateway(report)
@@ -281,6 +309,7 @@ class Guard:
             percents=self._percents.report,
             mount_points=mount_points(),
             gateway=self._gateway.report,
+            moves=self._moves.report,
             dead_tasks=[worker.name for worker in self._workers if not worker.is_alive],
         )
 
@@ -306,6 +335,13 @@ class Guard:
         if self.config.jmx is None:
             return None
         return JmxBridge.to_jvm(self.config.jmx, self._board.families, _say_bridge_state)
+
+
+def _move_pause(config: GuardConfig, clock: Clock) -> MovePause:
+    assert config.broker.node_id is not None
+    setting = BrokerSetting(config.admin, BrokerId(config.broker.node_id), MOVE_THROTTLE)
+    record = PauseRecord(config.state_dir / f"move-pause-{config.broker.node_id}.json", MOVE_THROTTLE)
+    return MovePause(setting, record, clock.now)
 
 
 def _say_bridge_state(state: BridgeState) -> None:

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -53,7 +54,11 @@ from brimline.model import BadInput
 _FOLDERS_INTERVAL = 1.0
 _FOLDERS_INTERVAL_WHILE_FENCED = 0.2
 _HOUSEKEEPING = 1.0
+_BURST_CHECK = 0.2
+_BURST_SHARE = 8
+_SMALLEST_BURST = 1 << 20
 _PATIENCE_AT_END = 2.0
+_POLL = 0.01
 _SWITCH_INTERVAL = 0.000_5
 """How long another thread may keep the forwarder waiting (Python's default is ten times as much)."""
 _GC_THRESHOLDS = (50_000, 50, 100)
@@ -82,6 +87,7 @@ class Gateway:
         self._environment = environment
         self._broker_cwd = broker_cwd
         self._ended_by: int | None = None
+        self._looked_after = 0
         self._counters = Counters()
         self._loop = EventLoop(_say_bug)
         state_dir = _state_dir(config)
@@ -95,8 +101,12 @@ class Gateway:
             state_dir=state_dir, node_id=config.broker.node_id, log_dirs=config.broker.log_dirs, now=clock.now
         )
         self._placement = PlacementWatch(config.broker.log_dirs)
-        self._folder_problems: dict[str, str] = {}
-        self._folder_worker = Worker("folders", self._look_at_folders)
+        self._folder_problems: dict[str, str | None] = {}
+        self._listed: set[str] = set()
+        # One for each log dir: a file system that hangs shall hold up nobody else.
+        self._folder_workers = [
+            Worker(f"folders of {path}", partial(self._look_at_folders, path)) for path in config.broker.log_dirs
+        ]
         self._disk_worker = Worker("disks", self._step_disks)
         self._disks = DiskTask(
             config.broker.log_dirs, _disk_settings(config), clock, self._disk_worker.wake, self._say_disk_state
@@ -139,8 +149,8 @@ class Gateway:
         control = ControlServer(control_socket(self._config), commands.by_name)
         control.start()
         self._disk_worker.start()
-        self._folder_worker.start()
         self._loop.later(_HOUSEKEEPING, self._keep_house)
+        self._loop.later(_BURST_CHECK, self._notice_bursts)
         self._say_started()
         sys.setswitchinterval(_SWITCH_INTERVAL)
         gc.collect()
@@ -153,12 +163,20 @@ class Gateway:
         assert self._ended_by is not None
         return self._ended_by
 
+    @property
+    def _workers(self) -> list[Worker]:
+        return [self._disk_worker, *self._folder_workers]
+
     def _first_look(self) -> None:
         """Every disk has answered, or is overdue, before a client is let in."""
-        self._placement.refresh()
+        for worker in self._folder_workers:
+            worker.start()
         self._disks.step()
-        while not self._disks.has_answers():
-            time.sleep(0.01)
+        give_up_at = self._clock.seconds() + self._disks.settings.stall_timeout
+        while not self._disks.has_answers() or (
+            len(self._listed) < len(self._folder_workers) and self._clock.seconds() < give_up_at
+        ):
+            time.sleep(_POLL)
         self._step_disks()
 
     def _listeners(self) -> Iterator[Listener]:
@@ -195,13 +213,13 @@ class Gateway:
         )
         return wait
 
-    def _look_at_folders(self) -> float:
-        self._placement.refresh()
-        problems = self._placement.problems
-        for path, problem in problems.items():
-            if self._folder_problems.get(path) != problem:
-                say(logging.ERROR, "folders", problem, log_dir=path)
-        self._folder_problems = problems
+    def _look_at_folders(self, log_dir: str) -> float:
+        self._placement.refresh(log_dir)
+        self._listed.add(log_dir)
+        problem = self._placement.problems.get(log_dir)
+        if problem is not None and problem != self._folder_problems.get(log_dir):
+            say(logging.ERROR, "folders", problem, log_dir=log_dir)
+        self._folder_problems[log_dir] = problem
         return _FOLDERS_INTERVAL if self._fences.snapshot.is_empty else _FOLDERS_INTERVAL_WHILE_FENCED
 
     def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
@@ -211,7 +229,8 @@ class Gateway:
         verb = "refuses" if self._config.is_enforcing else "would refuse"
         places = ", ".join(volume.log_dirs)
         if volume.state is DiskState.FULL:
-            self._folder_worker.wake()
+            for worker in self._folder_workers:
+                worker.wake()
             count = sum(self._placement.placement.partitions_in(path) for path in volume.log_dirs)
             say(
                 logging.WARNING,
@@ -236,10 +255,20 @@ class Gateway:
             if renewal is not None:
                 say(logging.INFO if renewal.is_loaded else logging.ERROR, "certificate", renewal.sentence)
         self._memory.forget_expired(self._time_of_day())
-        for worker in (self._disk_worker, self._folder_worker):
+        for worker in self._workers:
             if not worker.is_alive:
                 worker.start()
         self._loop.later(_HOUSEKEEPING, self._keep_house)
+
+    def _notice_bursts(self) -> None:
+        """The bytes on their way to the broker tell of a burst before the next look at the disks is due."""
+        distances = [each.bytes_to_limit for each in self._disks.report.volumes if each.bytes_to_limit is not None]
+        passed = self._counters.bytes_to_broker
+        if distances and passed - self._looked_after >= max(min(distances) // _BURST_SHARE, _SMALLEST_BURST):
+            self._looked_after = passed
+            self._disks.look_now()
+            self._disk_worker.wake()
+        self._loop.later(_BURST_CHECK, self._notice_bursts)
 
     def _notice(self, number: int, _frame: FrameType | None) -> None:
         self._loop.call_soon_from_thread(self._reload if number == signal.SIGHUP else lambda: self._drain(number))
@@ -293,10 +322,11 @@ class Gateway:
         self._forwarder.close()
         if self._describe is not None:
             self._describe.close()
-        for worker in (self._disk_worker, self._folder_worker):
+        for worker in self._workers:
             worker.end()
-        for worker in (self._disk_worker, self._folder_worker):
-            worker.join(_PATIENCE_AT_END)
+        give_up_at = self._clock.seconds() + _PATIENCE_AT_END
+        for worker in self._workers:
+            worker.join(max(give_up_at - self._clock.seconds(), 0.0))
         self._memory.close()
         self._loop.close()
 

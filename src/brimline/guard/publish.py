@@ -18,6 +18,7 @@ from brimline.guard.clock import Clock
 from brimline.guard.disk_task import DiskReport, VolumeStatus
 from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS, gateway_families
 from brimline.guard.gateway_task import GatewayReport
+from brimline.guard.move_pause_task import MoveReport
 from brimline.guard.percent_task import PercentReport
 from brimline.guard.percentages import Column, PlainFigures, TieredFigures
 from brimline.guard.scan_task import ScanReport
@@ -123,6 +124,14 @@ class Publisher:
             return
         self._board.put(catalogue.GATEWAY_UP.single(0))
         self._board.remove(*(metric.name for metric in OF_A_GATEWAY_THAT_ANSWERS))
+
+    def moves(self, report: MoveReport) -> None:
+        rows = tuple((log_dir,) for log_dir in report.moves)
+        counts = [len(found) for found in report.moves.values()]
+        self._board.put(
+            catalogue.MOVES_INTO_FULL.family(rows, counts),
+            catalogue.MOVES_PAUSED.family(rows, counts if report.is_held else [0] * len(counts)),
+        )
 
     def error(self, kind: str) -> None:
         with self._lock:

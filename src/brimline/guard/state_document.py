@@ -14,6 +14,9 @@
         "usedPercent": 12.345, "bytesToLimit": 1, "fillRateBytesPerSecond": 0.5, "secondsToLimit": null,
         "nextLookSeconds": 60.0, "observedAt": "…", "failure": null | {"kind": "stalled", "message": "…"},
         "wouldDo": ["would refuse Produce …"]}],
+     "moves": null | {
+       "paused": true, "since": "…", "valueBefore": null | "20000000", "does": "holds up the move of …",
+       "logDirs": [{"logDir": "/data/a", "partitions": ["orders-0"]}], "failure": null | {…}, "whatToDo": "…"},
      "gateway": null | {
        "up": true, "failure": null | {"kind": "unreachable", "message": "…"},
        "state": null | {
@@ -33,6 +36,7 @@
 
 What is unknown is ``null``. ``highest`` has the ten fullest; all of them are in ``/metrics``. ``gateway`` is ``null``
 where there is none and none is wanted; ``lately`` is what it refused in the last minute, or what it would have refused.
+``moves`` are those between log dirs that go into a full one.
 Keys are added, never changed or removed, while ``version`` stays.
 """
 
@@ -49,10 +53,12 @@ from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, VolumeStatus
 from brimline.guard.gateway_document import failure_document, gateway_document, time_text
 from brimline.guard.gateway_task import GatewayReport
+from brimline.guard.move_document import move_document
+from brimline.guard.move_pause_task import MoveReport
 from brimline.guard.percent_task import PercentReport
 from brimline.guard.percentages import Column
 from brimline.guard.sentences import would_do
-from brimline.model import used_percent
+from brimline.model import BrokerId, used_percent
 
 FORMAT, VERSION = "brimline.guard-state", 1
 _HIGHEST = 10
@@ -72,6 +78,7 @@ class GuardState:
     percents: PercentReport
     mount_points: Mapping[str, str]
     gateway: GatewayReport
+    moves: MoveReport = MoveReport()
     dead_tasks: Sequence[str] = ()
 
 
@@ -102,6 +109,7 @@ def state_document(state: GuardState) -> bytes:
             "checkIntervalMs": config.number(keys.CHECK_INTERVAL),
         },
         "volumes": [_volume(volume, state) for volume in state.disks.volumes],
+        "moves": _moves(state),
         "gateway": gateway_document(state.gateway, config.path),
         "retention": _retention(state),
     }
@@ -129,6 +137,13 @@ def _volume(volume: VolumeStatus, state: GuardState) -> Json:
         "failure": failure_document(reading.failure),
         "wouldDo": would_do(volume, state.config.number(keys.RETENTION_PERCENT), enforced=state.gateway.is_wanted),
     }
+
+
+def _moves(state: GuardState) -> Json | None:
+    config = state.config
+    assert config.broker.node_id is not None
+    broker = BrokerId(config.broker.node_id)
+    return move_document(state.moves, broker, config.admin_access.servers, enforced=config.is_enforcing)
 
 
 def _retention(state: GuardState) -> Json:

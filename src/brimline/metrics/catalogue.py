@@ -164,6 +164,17 @@ VOLUME_CHECK_DURATION = _gauge(
 LIMIT_USED_PERCENT = _gauge("limit_used_percent", "disk.max.used.percent in effect; 100 is off.", unit="percent")
 LIMIT_FREE_BYTES = _gauge("limit_free_bytes", "disk.min.free.bytes in effect; 0 is off.", unit="bytes")
 
+MOVES_INTO_FULL = _gauge(
+    "moves_into_full_log_dir",
+    "Partitions that are being moved into a log dir that is full (AlterReplicaLogDirs), held up or not.",
+    ("log_dir",),
+)
+MOVES_PAUSED = _gauge(
+    "moves_paused",
+    "Those of them that the guard holds up, as of its last look; the rest of them fill the disk.",
+    ("log_dir",),
+)
+
 LOG_DIR_BYTES = _gauge(
     "log_dir_bytes",
     "Disk space that the files of one kind take in a log dir, in allocated blocks, by the last scan.",
@@ -276,6 +287,8 @@ CATALOGUE: tuple[Metric, ...] = (
     VOLUME_CHECK_DURATION,
     LIMIT_USED_PERCENT,
     LIMIT_FREE_BYTES,
+    MOVES_INTO_FULL,
+    MOVES_PAUSED,
     LOG_DIR_BYTES,
     PARTITIONS,
     SCAN_DURATION,

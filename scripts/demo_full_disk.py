@@ -1,0 +1,177 @@
+"""Second and third act: a producer that does not stop, on a small disk; first as Kafka comes, then with Brimline."""
+
+import shutil
+import time
+from pathlib import Path
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError
+
+from brimline.model import Bytes
+from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from scripts.demo_steps import Producer, address_in, beside_broker, producing, run, say, show, state_of, wait_for
+
+_VOLUME = VolumeSpec(size=Bytes(96 << 20))
+_RATE = 4000
+"""Kilobytes a second, which are records too."""
+_QUICK = {
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "500",
+    "log.segment.bytes": "4194304",
+}
+
+
+def stock_kafka() -> None:
+    say("Now a producer that does not stop. First Kafka as it comes: one broker, one disk of 96 MiB.")
+    with Sandbox(SandboxSpec(volumes=(_VOLUME,), properties=_QUICK)) as sandbox:
+        _create(sandbox, "orders")
+        broker = sandbox.broker(1)
+        with producing(sandbox.bootstrap_servers, "orders", 2 * _RATE) as producer:
+            while broker.is_running:
+                acknowledged = producer.acknowledged()
+                show(
+                    f"{acknowledged:>7,} records acknowledged, {_used_percent(sandbox, broker.log_dirs[0]):.0f} % used"
+                )
+                time.sleep(2)
+        show(f"the broker has ended with exit code {broker.exit_code}: {_last_words(broker.log_tail(200))}")
+
+
+def with_brimline() -> None:
+    say("The same with Brimline: a gateway before the broker, a guard beside it, and a second disk.")
+    # Kafka ignores what it does not know: Brimline's keys stand in the broker's own file.
+    brimline = {
+        "disk.max.used.percent": "80",
+        "disk.min.free.bytes": "0",
+        "disk.usage.check.interval.ms": "500",
+        "brimline.enforcement": "gateway",
+        "brimline.metrics.port": "0",
+    }
+    with Sandbox(SandboxSpec(volumes=(_VOLUME, _VOLUME), fronted=True, properties={**_QUICK, **brimline})) as sandbox:
+        # What has to be known of this very sandbox before its gateway starts.
+        state_dir = sandbox.broker(1).node.home / "brimline"
+        sandbox.broker(1).alter_properties({"brimline.state.dir": str(state_dir)})
+        with beside_broker("gateway", sandbox, 1), beside_broker("guard", sandbox, 1) as started:
+            _story(sandbox, address_in(started))
+
+
+def _story(sandbox: Sandbox, guard: str) -> None:
+    servers = sandbox.bootstrap_servers
+    first, _second = sandbox.broker(1).log_dirs
+    # Each topic goes to the disk with the fewest partitions.
+    for topic in ("orders", "clicks", "debug-logs"):
+        _create(sandbox, topic)
+    elsewhere = next(topic for topic in ("clicks", "orders") if not _is_in(sandbox, first, topic))
+    here = "orders" if elsewhere == "clicks" else "clicks"
+    _fill(servers, "debug-logs", megabytes=40)
+    show(f"'{here}' and 'debug-logs' are on the first disk, '{elsewhere}' is on the second.")
+    with producing(servers, here, _RATE) as busy, producing(servers, elsewhere, 200) as calm:
+        wait_for(lambda: _is_fenced(guard))
+        say("The first disk is over its limit of 80 %. The broker lives; Produce to that disk is refused:")
+        run("status", "--url", guard)
+        stands_at = busy.acknowledged()
+        show(f"a client that does not retry is told: {_refusal(servers, here)}")
+        _watch(sandbox, first, here, busy, elsewhere, calm)
+        show(f"reading goes on: {_count(servers, here):,} records of '{here}' read from the full disk")
+
+        say("The cure is the one every operator knows: give 'debug-logs' less retention.")
+        _lower_retention(sandbox, "debug-logs")
+        wait_for(lambda: not _is_fenced(guard) and busy.acknowledged() > stands_at)
+        say("Space came back, the fence lifted by itself, and so did the writing:")
+        _watch(sandbox, first, here, busy, elsewhere, calm)
+        acknowledged = {here: busy.finish(), elsewhere: calm.finish()}
+    for topic, expected in acknowledged.items():
+        show(
+            f"'{topic}': {expected:,} records acknowledged, {_count(servers, topic):,} in the log, each once, in order"
+        )
+        if _count(servers, topic) != expected:
+            raise RuntimeError(f"records of {topic} are missing")
+
+
+def _create(sandbox: Sandbox, topic: str) -> None:
+    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
+    client.create_topics([NewTopic(topic, 1, 1)])
+    client.close()
+    wait_for(lambda: any(_is_in(sandbox, log_dir, topic) for log_dir in sandbox.broker(1).log_dirs))
+
+
+def _is_in(sandbox: Sandbox, log_dir: Path, topic: str) -> bool:
+    return (sandbox.outside(log_dir) / f"{topic}-0").is_dir()
+
+
+def _used_percent(sandbox: Sandbox, log_dir: Path) -> float:
+    usage = shutil.disk_usage(sandbox.outside(log_dir))
+    return 100 * (1 - usage.free / usage.total)
+
+
+def _last_words(log: str) -> str:
+    causes = [line.strip() for line in log.splitlines() if "No space left" in line or "Shutdown broker" in line]
+    return causes[-1] if causes else "no space left on its disk"
+
+
+def _fill(servers: str, topic: str, megabytes: int) -> None:
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=20, batch_size=200_000)
+    for _ in range(megabytes * 1000):
+        producer.send(topic, b"x" * 1000, partition=0)
+    producer.flush()
+    producer.close()
+
+
+def _is_fenced(guard: str) -> bool:
+    gateway = state_of(guard)["gateway"]
+    return bool(gateway and gateway["state"] and gateway["state"]["fences"])
+
+
+def _refusal(servers: str, topic: str) -> str:
+    producer = KafkaProducer(bootstrap_servers=servers, retries=0, enable_idempotence=False)
+    try:
+        producer.send(topic, b"one more", partition=0).get(timeout=30)
+    except KafkaError as refused:
+        return str(refused)
+    finally:
+        producer.close()
+    raise RuntimeError("a full disk took a record")
+
+
+def _watch(sandbox: Sandbox, log_dir: Path, here: str, busy: Producer, elsewhere: str, calm: Producer) -> None:
+    for _ in range(3):
+        used = _used_percent(sandbox, log_dir)
+        show(
+            f"{used:5.1f} % used · '{here}' {busy.acknowledged():,} acknowledged · "
+            f"'{elsewhere}' on the other disk {calm.acknowledged():,}"
+        )
+        time.sleep(1)
+
+
+def _count(servers: str, topic: str) -> int:
+    """How many records a reader gets from the beginning to the end; they must be numbered from 0 in order."""
+    consumer = KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest", enable_auto_commit=False)
+    try:
+        partition = TopicPartition(topic, 0)
+        consumer.assign([partition])
+        end = consumer.end_offsets([partition])[partition]
+        read = 0
+        while consumer.position(partition) < end:
+            for record in consumer.poll(timeout_ms=1000).get(partition, []):
+                if int(record.value) != read:
+                    raise RuntimeError(f"record {read} of {topic} is {record.value[:20]!r}")
+                read += 1
+        return read
+    finally:
+        consumer.close()
+
+
+def _lower_retention(sandbox: Sandbox, topic: str) -> None:
+    arguments = (
+        "--bootstrap-server",
+        sandbox.admin_servers,
+        "--alter",
+        "--entity-type",
+        "topics",
+        "--entity-name",
+        topic,
+        "--add-config",
+        "retention.bytes=8388608",
+    )
+    print(f"$ kafka-configs.sh {' '.join(arguments)}", flush=True)
+    print(sandbox.java_tool("configs", *arguments).stdout, flush=True)

@@ -1,0 +1,97 @@
+"""What must be put back when moves go on, on disk before anything is changed.
+
+::
+
+    move-pause-1.json   {"version": 1, "key": "replica.alter.log.dirs.…", "before": "20000000" | null, "since": "…Z"}
+
+**Invariant.** While the setting is ours, the file is there and says what was there before us. It is replaced whole
+after its bytes are on the disk, and removed only after the setting is put back. A file that cannot be understood still
+tells that the setting is ours: then nothing was there before, which leaves no broker paused for ever.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from brimline.model import BrimlineError
+
+_VERSION = 1
+
+
+class NotRecorded(BrimlineError):
+    """A change that could not be put on record, and was therefore not made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    before: str | None
+    """The broker's own value, which is put back; ``None``: it had none."""
+    since: datetime
+
+
+class PauseRecord:
+    def __init__(self, path: Path, key: str) -> None:
+        self.path = path
+        self._key = key
+        self.warnings: list[str] = []
+        """Of the last reading."""
+
+    def read(self, now: datetime) -> Pause | None:
+        """``None``: nothing is paused. ``now`` stands in for the time that a damaged file does not tell."""
+        self.warnings = []
+        try:
+            return self._understood(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.warnings = [f"{self.path} cannot be read ({error.strerror}): a pause by an earlier guard is not known"]
+            return None
+        except (ValueError, KeyError, TypeError):
+            self.warnings = [f"{self.path} is damaged: when moves go on, {self._key} is taken back altogether"]
+            return Pause(before=None, since=now)
+
+    def write(self, pause: Pause) -> None:
+        since = pause.since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        document = {"version": _VERSION, "key": self._key, "before": pause.before, "since": since}
+        try:
+            self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+            _replace(self.path, (json.dumps(document) + "\n").encode())
+        except OSError as error:
+            raise NotRecorded(
+                f"nothing was changed, because {self.path} cannot be written: {error.strerror}"
+            ) from error
+
+    def remove(self) -> None:
+        """A file that stays behind is harmless: it is found again, and once more put back and removed."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise NotRecorded(f"{self.path} cannot be removed: {error.strerror}") from error
+
+    def _understood(self, content: bytes) -> Pause:
+        document = json.loads(content)
+        if (document["version"], document["key"]) != (_VERSION, self._key):
+            raise ValueError("of another version")
+        before = document["before"]
+        if not (before is None or isinstance(before, str)):
+            raise ValueError("a setting is a text")
+        since = datetime.fromisoformat(document["since"])
+        return Pause(before=before, since=since if since.tzinfo else since.replace(tzinfo=UTC))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    # The name is on the disk when its folder is.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
