@@ -76,7 +76,8 @@ def test_what_is_full_is_leased_and_what_the_gateway_does_is_shown(
     lease = next(told for told in gateway.told if told["op"] == "lease")
     ((log_dir, why),) = lease["full"].items()
     assert log_dir == str(tmp_path / "log-dir")
-    assert why.startswith("less than 4.00 EiB is usable (disk.min.free.bytes); ")
+    assert why.startswith(f"log dir {log_dir} is ")
+    assert why.endswith(f"usable, limit disk.min.free.bytes={1 << 62}")
     assert exit_code == 3
     assert "refuses Produce for 1 log dir" in capsys.readouterr().out
     assert [line["message"] for line in said(log, "refuse")] == [

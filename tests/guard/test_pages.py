@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from brimline.act.move_pause import Hold
+from brimline.act.pause_record import Pause
 from brimline.cli.glyphs import ASCII
 from brimline.cli.guard_state import read_state
 from brimline.cli.table_guard import guard_lines, write_guard_table
@@ -17,13 +19,14 @@ from brimline.decide.fill_rate import Pace
 from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.http import Request, Response
+from brimline.guard.move_pause_task import MoveReport
 from brimline.guard.pages import Pages
 from brimline.guard.percent_task import PercentReport, PercentTask
 from brimline.guard.refused_lately import RefusedLately
 from brimline.guard.state_document import GuardState, state_document
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.catalogue import BROKER_CONNECTED
-from brimline.model import BrimlineError, Bytes, Failure, FailureKind
+from brimline.model import BrimlineError, Bytes, Failure, FailureKind, TopicPartition
 from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
@@ -66,6 +69,7 @@ def state() -> GuardState:
         percents=percent_report(clock),
         mount_points={"8:1": "/data"},
         gateway=GatewayReport(is_wanted=False),
+        moves=MoveReport(),
     )
 
 
@@ -172,6 +176,39 @@ def test_a_state_of_a_guard_before_there_were_gateways_can_be_read(state: GuardS
     del document["gateway"]
 
     assert read_state(json.dumps(document), "http://here").gateway is None
+
+
+def test_a_move_that_is_held_up_is_shown_with_the_way_out(state: GuardState) -> None:
+    pause = Pause(before="20000000", since=state.now)
+    moves = {"a": [TopicPartition("orders", 0)]}
+    paused = replace(state, moves=MoveReport(moves=moves, is_held=True, hold=Hold.STANDS, pause=pause))
+
+    document = json.loads(state_document(paused))["moves"]
+    lines = shown_text(paused).splitlines()
+
+    assert (document["paused"], document["valueBefore"], document["failure"]) == (True, "20000000", None)
+    assert document["logDirs"] == [{"logDir": "a", "partitions": ["orders-0"]}]
+    line = next(number for number, text in enumerate(lines) if text.startswith("  PAUSED"))
+    assert lines[line].startswith("  PAUSED  holds up the move of orders-0 into a, which is full")
+    assert lines[line + 1].startswith("          make room there, or cancel the move")
+
+
+def test_a_move_that_cannot_be_held_up_is_shown_with_the_reason(state: GuardState) -> None:
+    failure = Failure(kind=FailureKind.NOT_AUTHORIZED, message="this principal needs ALTER_CONFIGS on the cluster")
+    enforcing = config("disk.max.used.percent=90\nbrimline.enforcement=gateway\n")
+    moves = MoveReport(moves={"a": [TopicPartition("orders", 0)]}, failure=failure)
+
+    text = shown_text(replace(state, config=enforcing, moves=moves))
+
+    assert "  MOVING  cannot hold up the move of orders-0 into a, which is full: this principal needs" in text
+
+
+def test_without_moves_there_is_nothing_to_say_of_them(state: GuardState) -> None:
+    document = json.loads(state_document(state))
+    assert document["moves"] is None
+    del document["moves"]  # as of a guard that knew nothing of moves
+
+    assert read_state(json.dumps(document), "http://here").moves is None
 
 
 def test_the_table_is_written_where_there_is_only_ascii(state: GuardState) -> None:

@@ -7,6 +7,7 @@ from brimline.decide.fill_rate import Pace
 from brimline.guard.disk_task import DiskSettings, DiskTask
 from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS
 from brimline.guard.gateway_task import GatewayReport
+from brimline.guard.move_pause_task import MoveReport
 from brimline.guard.percent_task import PercentTask
 from brimline.guard.publish import Publisher
 from brimline.metrics import catalogue
@@ -128,6 +129,20 @@ def test_without_limits_the_distance_is_infinite(published: Published) -> None:
     watched(published, FakeDisks(a=50), DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0)))
 
     assert published.of(catalogue.VOLUME_TO_LIMIT) == {("a", "8:1"): float("inf")}
+
+
+@pytest.mark.parametrize(("is_held", "paused"), [(True, 2), (False, 0)])
+def test_moves_into_a_full_log_dir_are_counted_held_up_or_not(
+    published: Published,
+    is_held: bool,  # noqa: FBT001 (a row of the table)
+    paused: int,
+) -> None:
+    moves = {"a": [TopicPartition("orders", 0), TopicPartition("orders", 1)]}
+
+    published.publisher.moves(MoveReport(moves=moves, is_held=is_held))
+
+    assert published.of(catalogue.MOVES_INTO_FULL) == {("a",): 2}
+    assert published.of(catalogue.MOVES_PAUSED) == {("a",): paused}
 
 
 def test_the_gateways_figures_are_published(published: Published) -> None:

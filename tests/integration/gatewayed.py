@@ -22,6 +22,14 @@ from tests.integration.guarded import QUICK
 
 ENFORCING = {**QUICK, "brimline.enforcement": "gateway", "brimline.log.format": "json"}
 
+_AS_SYSTEMD = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="CLIENT")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""A program that becomes another one, to which it passes a socket: only the last one knows its own process id."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunningGateway:
@@ -80,14 +88,27 @@ def write_gateway_config(sandbox: Sandbox, added: Mapping[str, str], broker: int
 
 @contextmanager
 def gateway(
-    sandbox: Sandbox, log: Path, added: Mapping[str, str] | None = None, *, broker: int = 1
+    sandbox: Sandbox,
+    log: Path,
+    added: Mapping[str, str] | None = None,
+    *,
+    broker: int = 1,
+    passed: socket.socket | None = None,
 ) -> Iterator[RunningGateway]:
-    """Enforcing, unless ``added`` says otherwise. Started again, it finds the state of the one before."""
+    """Enforcing, unless ``added`` says otherwise. Started again, it finds the state of the one before.
+
+    ``passed``: a listening socket that it gets as from systemd, which keeps it open.
+    """
     sandbox.outside(state_dir(sandbox, broker)).mkdir(mode=0o700, exist_ok=True)
     config = write_gateway_config(sandbox, {**ENFORCING, **(added or {})}, broker)
-    command = sandbox.inside([sys.executable, "-m", "brimline.cli", "gateway", "--config", str(config)])
+    command = [sys.executable, "-m", "brimline.cli", "gateway", "--config", str(config)]
+    passed_fds = [] if passed is None else [passed.fileno()]
+    if passed is not None:
+        command = [sys.executable, "-c", _AS_SYSTEMD, str(passed.fileno()), *command]
     with log.open("w") as stream:
-        process = subprocess.Popen(command, stderr=stream, text=True, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            sandbox.inside(command), stderr=stream, text=True, stdin=subprocess.DEVNULL, pass_fds=passed_fds
+        )
     try:
         _wait_until_started(process, log)
         control = sandbox.outside(state_dir(sandbox, broker)) / f"gateway-{broker}.sock"

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -12,7 +12,9 @@ from kafka.admin import ResourceType as Resource
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from brimline import ClientConfig
-from brimline.model import BrokerId, Bytes, Failure, FailureKind
+from brimline.act.broker_setting import BrokerSetting
+from brimline.act.move_pause import KEY, PAUSED
+from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed
 from brimline.observe.address_rules import AddressRules, ask_address_rules
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.java_properties import parse_properties
@@ -24,12 +26,13 @@ pytestmark = pytest.mark.integration
 
 BROKER = BrokerId(1)
 PATIENCE = timedelta(seconds=PATIENCE_SECONDS)
-GUARD = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="guard" password="secret";'
+USERS = {"guard": "secret", "mover": "secret"}
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="secret";'
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
+    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users=USERS, acls=True)
     with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)) as running:
         yield running
 
@@ -91,10 +94,16 @@ def limits_of(asked: AddressRules) -> dict[str, str | None]:
     return dict(asked.limits)
 
 
-def test_a_principal_that_may_not_ask_is_told_so(sandbox: Sandbox) -> None:
-    credentials = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={GUARD}\n"
+def as_user(sandbox: Sandbox, name: str) -> ClientConfig:
+    """As somebody who may do nothing yet."""
+    login = f"sasl.mechanism=PLAIN\nsasl.jaas.config={PLAIN.format(name)}\n"
+    credentials = f"security.protocol=SASL_PLAINTEXT\n{login}"
     properties = parse_properties(credentials.encode(), "guard.properties")
-    connection = Connection(ClientConfig.from_properties(sandbox.bootstrap_servers, properties))
+    return ClientConfig.from_properties(sandbox.bootstrap_servers, properties)
+
+
+def test_a_principal_that_may_not_ask_is_told_so(sandbox: Sandbox) -> None:
+    connection = Connection(as_user(sandbox, "guard"))
 
     try:
         refused = rules(connection)
@@ -104,6 +113,47 @@ def test_a_principal_that_may_not_ask_is_told_so(sandbox: Sandbox) -> None:
     for answer in (refused.acls_by_host, refused.quotas_by_address, refused.limits):
         assert isinstance(answer, Failure)
         assert answer.kind is FailureKind.NOT_AUTHORIZED
+
+
+def test_a_principal_that_may_not_change_a_setting_is_told_what_it_lacks(sandbox: Sandbox) -> None:
+    setting = BrokerSetting(as_user(sandbox, "mover"), BROKER, KEY)
+    try:
+        lacks = [refusal_of(setting.own_value)]
+        allow_mover(sandbox, ACLOperation.DESCRIBE_CONFIGS)
+        eventually(lambda: refusal_of(setting.own_value) is None)
+        lacks += [refusal_of(lambda: setting.check(PAUSED)), refusal_of(lambda: setting.alter(PAUSED))]
+        allow_mover(sandbox, ACLOperation.ALTER_CONFIGS)
+        eventually(lambda: refusal_of(lambda: setting.check(PAUSED)) is None)
+        only_checked = setting.own_value()
+        setting.alter(PAUSED)
+        eventually(lambda: setting.own_value() == PAUSED)
+        setting.alter(None)
+        eventually(lambda: setting.own_value() is None)
+    finally:
+        setting.close()
+
+    assert only_checked is None
+    assert [lack.kind for lack in lacks if lack is not None] == [FailureKind.NOT_AUTHORIZED] * 3
+    assert [str(lack).rpartition(": ")[2] for lack in lacks] == [
+        "this principal needs DESCRIBE_CONFIGS on the cluster",
+        "this principal needs ALTER_CONFIGS on the cluster",
+        "this principal needs ALTER_CONFIGS on the cluster",
+    ]
+
+
+def refusal_of(question: Callable[[], object]) -> Failure | None:
+    try:
+        question()
+    except ObservationFailed as error:
+        return error.failure
+    return None
+
+
+def allow_mover(sandbox: Sandbox, operation: ACLOperation) -> None:
+    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
+    pattern = ResourcePattern(Resource.CLUSTER, "kafka-cluster")
+    client.create_acls([ACL("User:mover", "*", operation, ACLPermissionType.ALLOW, pattern)])
+    client.close()
 
 
 def test_a_real_broker_is_known_by_the_certificate_in_its_key_store() -> None:

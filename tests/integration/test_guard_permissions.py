@@ -55,6 +55,7 @@ def test_every_missing_right_is_named_until_none_is_missing(sandbox: Sandbox, tm
     no_configs = doctor(sandbox)
     allow(sandbox, ResourceType.TOPIC, "*", ACLOperation.DESCRIBE_CONFIGS)
     eventually(lambda: doctor(sandbox).returncode == 0)
+    no_alteration = doctor(sandbox, **{"brimline.enforcement": "gateway"})
     with guard(sandbox, tmp_path / "log", AS_GUARD) as running:
         eventually(lambda: (running.percent(PLAIN, "orders") or 0) > 50)
 
@@ -62,6 +63,7 @@ def test_every_missing_right_is_named_until_none_is_missing(sandbox: Sandbox, tm
     assert "this principal needs DESCRIBE on the cluster" in nothing.stdout
     assert no_configs.returncode == 3
     assert "needs DESCRIBE and DESCRIBE_CONFIGS" in no_configs.stdout
+    assert "moves into a full log dir cannot be held up" in no_alteration.stdout
     assert "secret" not in nothing.stdout + no_configs.stdout + running.log.read_text()
 
 

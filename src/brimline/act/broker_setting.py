@@ -32,6 +32,14 @@ class BrokerSetting:
             lambda connection, deadline: alter_own_dynamic_value(connection, self._broker, self._key, value, deadline)
         )
 
+    def check(self, value: str | None) -> None:
+        """Whether it could be altered so; changes nothing."""
+        self._ask(
+            lambda connection, deadline: alter_own_dynamic_value(
+                connection, self._broker, self._key, value, deadline, only_check=True
+            )
+        )
+
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:

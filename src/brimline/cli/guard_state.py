@@ -54,11 +54,10 @@ class ShownRetention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMoves:
-    """Moves into full log dirs; no ``sentence``: there are none any more, and yet they could not be let go on."""
+    """Moves into full log dirs, and what is done about them."""
 
     are_paused: bool
-    sentence: str | None
-    failure: str | None
+    sentence: str
     what_to_do: str | None
 
 
@@ -147,7 +146,6 @@ def _moves(moves: Mapping[str, Any] | None) -> ShownMoves | None:
     return ShownMoves(
         are_paused=moves["paused"],
         sentence=moves["does"],
-        failure=_message(moves["failure"]),
         what_to_do=moves["whatToDo"],
     )
 

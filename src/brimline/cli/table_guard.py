@@ -81,10 +81,7 @@ def _volume_lines(volume: ShownVolume, glyphs: Glyphs) -> Iterator[Text]:
 
 def _move_lines(moves: ShownMoves) -> Iterator[Text]:
     word, style = ("PAUSED", "bold yellow") if moves.are_paused else ("MOVING", "bold red")
-    sentence = (
-        moves.sentence or f"moves between log dirs are throttled, though none goes into a full one: {moves.failure}"
-    )
-    yield Text.assemble("  ", (f"{word:<8}", style), printable(sentence))
+    yield Text.assemble("  ", (f"{word:<8}", style), printable(moves.sentence))
     if moves.what_to_do is not None:
         yield Text(f"          {printable(moves.what_to_do)}", "cyan")
 

@@ -5,15 +5,20 @@ rules say otherwise: a request may be rewritten or answered by ourselves, an ans
 a side is read only as long as the other side takes what came before.
 
 Large frames that pass as they are go through a kernel pipe (``splice``), so that their bytes never come in here.
+
+A side that is not read is not asked how it is, but epoll says unasked that a peer has gone, again and again. A client
+that has gone ends the connection. Of a broker that has gone, the last answers are still delivered.
 """
 
 import select
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from brimline.gateway.endpoint import Endpoint
+from brimline.gateway.loop import Timer
 from brimline.gateway.pipe import Pipe
 from brimline.wire.errors import WireError
 from brimline.wire.in_flight import Buffer, Expected, InFlight, OwnAnswer
@@ -31,8 +36,11 @@ _KEPT_BYTES_PER_SECOND = 1 << 16
 _LAST_WORDS_SECONDS = 10.0
 """How long a connection that is about to end may still take to deliver what it has."""
 
-_READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
-_WRITABLE = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
+_GONE = select.EPOLLHUP | select.EPOLLERR
+_READABLE = select.EPOLLIN | _GONE
+_READABLE_ALONE = int(select.EPOLLIN)
+"""Nearly every event: neither a way out nor an end has to be looked after."""
+_UNWATCHED = -1
 
 
 class Judge(Protocol):
@@ -47,19 +55,27 @@ class Judge(Protocol):
 class Connection:
     __slots__ = (
         "_began_keeping",
+        "_broker_leaves",
         "_broker_told",
         "_client_told",
+        "_complete_by",
+        "_ending",
+        "_ends_by",
         "_forwarder",
+        "_has_lost_broker",
+        "_has_tls",
+        "_held_answers",
+        "_held_bytes",
         "_is_closed",
-        "_is_ending",
         "_is_open",
+        "_kept_number",
+        "_release_timer",
         "_request_pipe",
         "_response_pipe",
         "_to_broker",
         "broker",
         "client",
         "client_software",
-        "deadline",
         "in_flight",
         "listener",
         "refused_at",
@@ -81,14 +97,24 @@ class Connection:
         self._request_pipe: Pipe | None = None
         self._response_pipe: Pipe | None = None
         self._to_broker: list[Buffer] = []
+        self._held_answers: deque[tuple[float, OwnAnswer, bytes]] | None = None
+        self._release_timer: Timer | None = None
         self._is_open = False
         self._is_closed = False
-        self._is_ending = False
+        self._ending: str | None = None
+        """Why no more requests are read, and the connection ends when all are answered."""
         self._client_told = False
         self._broker_told = False
-        self._began_keeping: float | None = None
-        self.deadline: float | None = time.monotonic() + forwarder.settings.header_timeout
-        """When this connection is given up unless it gets on; ``None``: it is not waited for."""
+        self._broker_leaves = False
+        self._has_lost_broker = False
+        self._has_tls = not (client.can_splice and broker.can_splice)
+        self._held_bytes = 0
+        self._kept_number = 0
+        self._began_keeping = 0.0
+        self._ends_by: float | None = time.monotonic() + forwarder.settings.header_timeout
+        """When a connection that is about to begin or to end is given up."""
+        self._complete_by: float | None = None
+        """When a request that is kept must be complete."""
 
     def start(self) -> None:
         """Both sockets are watched until they are connected and, with TLS, have shaken hands."""
@@ -113,51 +139,66 @@ class Connection:
             return
         own = OwnAnswer(None)
         self.in_flight.add(own)
+        if self._held_answers is None:
+            self._held_answers = deque()
+        self._held_answers.append((time.monotonic() + after_seconds, own, frame))
+        if self._release_timer is None:
+            self._release_timer = self._forwarder.loop.later(after_seconds, self._release)
 
-        def release() -> None:
-            own.frame = frame
-            self.resume()
-
-        self._forwarder.loop.later(after_seconds, release)
-
-    def end_after_this(self) -> None:
+    def end_after_this(self, reason: str = "refused-without-acks") -> None:
         """Read no more requests; close when everything before has been answered (what a broker does after an error
         that it cannot tell, with acks=0)."""
-        self._is_ending = True
-        self.deadline = time.monotonic() + _LAST_WORDS_SECONDS
+        self._ending = reason
+        self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """After the present event."""
-        self._forwarder.loop.later(0.0, callback)
+        """After the present event, if the connection is still there."""
+        self._forwarder.loop.later(0.0, lambda: self._guarded(callback))
 
     def resume(self) -> None:
         """An answer that was held back is there now."""
-        if not self._is_closed:
-            self._guarded(self._resume)
+        self._guarded(self._resume)
 
     # What the loop calls -----------------------------------------------------------------------------------------
 
+    @property
+    def deadline(self) -> float | None:
+        """When this connection is given up unless it gets on; ``None``: it is not waited for."""
+        if self._ends_by is None or self._complete_by is None:
+            return self._complete_by if self._ends_by is None else self._ends_by
+        return min(self._ends_by, self._complete_by)
+
     def on_client(self, mask: int) -> None:
         if self._is_open:
-            self._guarded(self._client_event, mask)
+            if mask == _READABLE_ALONE:
+                self._guarded(self._from_client)
+            else:
+                self._guarded(self._client_event, mask)
+        elif mask & _GONE:
+            self.close("reset")
         else:
             self._guarded(self._get_ready)
 
     def on_broker(self, mask: int) -> None:
         if self._is_open:
-            self._guarded(self._broker_event, mask)
+            if mask == _READABLE_ALONE:
+                self._guarded(self._from_broker)
+            else:
+                self._guarded(self._broker_event, mask)
         else:
             self._guarded(self._get_ready)
 
     def look_again(self) -> None:
         """Something outside changed: draining began, or memory is free again."""
-        if self._is_open and not self._is_closed:
+        if self._is_open:
             self._guarded(self._settle)
 
     def close(self, reason: str) -> None:
         if self._is_closed:
             return
         self._is_closed = True
+        if self._release_timer is not None:
+            self._release_timer.cancel()
         for pipe in (self._request_pipe, self._response_pipe):
             if pipe is not None:
                 self._forwarder.pipes.give_back(pipe)
@@ -192,59 +233,63 @@ class Connection:
             is_connected = False  # the connection to the broker is still being made
         else:
             is_connected = True
-        if is_connected and not self.broker.is_ready:
-            self.broker.get_ready()
-        if not self.client.is_ready:
-            self.client.get_ready()
-        if is_connected and self.broker.is_ready and self.client.is_ready:
+        broker_waits_for = select.EPOLLOUT
+        if is_connected:
+            broker_waits_for = 0 if self.broker.is_ready else self.broker.get_ready()
+        client_waits_for = 0 if self.client.is_ready else self.client.get_ready()
+        if not (broker_waits_for or client_waits_for):
             self._is_open = True
-            self.deadline = None
+            self._ends_by = None
             self._from_client()
             return
-        self._watch(self.client, 0 if self.client.is_ready else select.EPOLLIN)
-        wanted = 0 if self.broker.is_ready else select.EPOLLIN
-        self._watch(self.broker, wanted if is_connected else select.EPOLLOUT)
+        self._watch(self.client, client_waits_for)
+        self._watch(self.broker, broker_waits_for)
 
     def _client_event(self, mask: int) -> None:
-        if mask & _WRITABLE:
+        if mask & select.EPOLLOUT:
             self._flush(self.client, self._response_pipe)
         if mask & _READABLE:
             self._from_client()
         else:
             self._settle()
+        if mask & _GONE and not self.client.mask & select.EPOLLIN:
+            self.close("reset")
 
     def _broker_event(self, mask: int) -> None:
-        if mask & _WRITABLE:
-            self._flush(self.broker, self._request_pipe)
+        if mask & (_GONE | select.EPOLLRDHUP):
+            self._broker_leaves = True
+        if mask & _GONE:
+            self._lose_broker()
+        elif mask & select.EPOLLOUT:
+            self._flush_to_broker()
         if mask & _READABLE:
             self._from_broker()
         else:
             self._settle()
+        if mask & _GONE and not self._is_closed and not self.broker.mask & select.EPOLLIN:
+            self._forwarder.loop.unwatch(self.broker.fd)
+            self.broker.mask = _UNWATCHED
 
     def _from_client(self) -> None:
-        while self._may_read_client():
+        may_read = self.client.mask & select.EPOLLIN or self._may_read_client()
+        while may_read:
             try:
-                if self.requests.passing >= _SPLICE_FROM and self.client.can_splice and self.broker.can_splice:
-                    self._splice_request()
-                else:
+                if self.requests.passing < _SPLICE_FROM or not self._splice_request():
                     self._read_requests()
             except BlockingIOError:
                 break
-            if not self.client.has_unread:
-                break
+            may_read = self.client.has_unread and self._may_read_client()
         self._settle()
 
     def _from_broker(self) -> None:
-        while self._may_read_broker():
+        may_read = self.broker.mask & select.EPOLLIN or self._may_read_broker()
+        while may_read:
             try:
-                if self.responses.passing >= _SPLICE_FROM and self.client.can_splice and self.broker.can_splice:
-                    self._splice_response()
-                else:
+                if self.responses.passing < _SPLICE_FROM or not self._splice_response():
                     self._read_responses()
             except BlockingIOError:
                 break
-            if not self.broker.has_unread:
-                break
+            may_read = self.broker.has_unread and self._may_read_broker()
         self._settle()
 
     def _read_requests(self) -> None:
@@ -255,16 +300,16 @@ class Connection:
             self.client.at_end = True
             return
         requests, produce_requests = self.requests.requests, self.requests.produce_requests
-        for item in self.requests.receive(buffer[:count]):
-            if isinstance(item, Request):
-                forwarder.judge.judge(self, item)
-                if self._is_ending:
-                    break
-            else:
-                self._to_broker.append(item)
+        try:
+            self._judge_requests(buffer[:count])
+        except WireError:
+            self.end_after_this("malformed")  # what came before is answered, as a broker does
         buffers, self._to_broker = self._to_broker, []
         if buffers:
-            self.broker.send(buffers, buffer.obj)
+            try:
+                self.broker.send(buffers, buffer.obj)
+            except ConnectionError:
+                self._lose_broker()
         own = self.in_flight.due()
         if own:
             self._send_to_client(own)
@@ -274,38 +319,63 @@ class Connection:
         forwarder.sent_to_broker(count)
         self._note_keeping()
 
+    def _judge_requests(self, data: memoryview) -> None:
+        for item in self.requests.receive(data):
+            if isinstance(item, Request):
+                self._forwarder.judge.judge(self, item)
+                if self._ending:
+                    break
+            else:
+                self._to_broker.append(item)
+
     def _read_responses(self) -> None:
         buffer = self._forwarder.buffer
-        count = self.broker.read(buffer)
+        try:
+            count = self.broker.read(buffer)
+        except ConnectionError:
+            self._lose_broker()
+            count = 0
         if count == 0:
             self.broker.at_end = True
             return
         self._send_to_client(list(self.responses.receive(buffer[:count])))
         self._forwarder.sent_to_client(count)
 
-    def _splice_request(self) -> None:
-        if self._request_pipe is None:
-            self._request_pipe = self._forwarder.pipes.take()
-        pipe = self._request_pipe
-        moved = pipe.take_in(self.client.fd, self.requests.passing)
-        if moved == 0:
-            self.client.at_end = True
-            return
-        pipe.let_out(self.broker.fd)
+    def _splice_request(self) -> bool:
+        """False: nothing went this way, and the bytes must be read."""
+        pipe = self._request_pipe = self._request_pipe or self._take_pipe()
+        moved = _taken_in(pipe, self.client.fd, self.requests.passing)
+        if pipe is None or not moved:
+            return False
         self.requests.went_past(moved)
+        self._flush_to_broker()
         self._forwarder.sent_to_broker(moved)
+        return True
 
-    def _splice_response(self) -> None:
-        if self._response_pipe is None:
-            self._response_pipe = self._forwarder.pipes.take()
-        pipe = self._response_pipe
-        moved = pipe.take_in(self.broker.fd, self.responses.passing)
-        if moved == 0:
-            self.broker.at_end = True
-            return
+    def _splice_response(self) -> bool:
+        """False: nothing went this way, and the bytes must be read."""
+        pipe = self._response_pipe = self._response_pipe or self._take_pipe()
+        moved = _taken_in(pipe, self.broker.fd, self.responses.passing)
+        if pipe is None or not moved:
+            return False
         pipe.let_out(self.client.fd)
         self._send_to_client(self.responses.went_past(moved))
         self._forwarder.sent_to_client(moved)
+        return True
+
+    def _take_pipe(self) -> Pipe | None:
+        return None if self._has_tls else self._forwarder.pipes.take()
+
+    def _release(self) -> None:
+        """Answers that were held back for a while, in their order."""
+        now = time.monotonic()
+        held = self._held_answers
+        assert held is not None
+        while held and held[0][0] <= now:
+            _, own, frame = held.popleft()
+            own.frame = frame
+        self._release_timer = self._forwarder.loop.later(held[0][0] - now, self._release) if held else None
+        self.resume()
 
     def _resume(self) -> None:
         self._send_to_client(list(self.responses.resume()))
@@ -325,12 +395,27 @@ class Connection:
         if pipe is None or not pipe.filled:
             side.flush()
 
+    def _flush_to_broker(self) -> None:
+        try:
+            self._flush(self.broker, self._request_pipe)
+        except ConnectionError:
+            self._lose_broker()
+
+    def _lose_broker(self) -> None:
+        """Nothing more can be sent to it. What it has said before is still there to be read."""
+        self._has_lost_broker = True
+        self.broker.forget_unsent()
+        if self._request_pipe is not None:
+            self._forwarder.pipes.give_back(self._request_pipe)
+            self._request_pipe = None
+
     def _may_read_client(self) -> bool:
         return not (
             self.client.at_end
-            or self._is_ending
-            or self.broker.has_unsent
-            or self.client.has_unsent
+            or self._ending
+            or self._has_lost_broker
+            or self.broker.unsent_bytes
+            or self.client.unsent_bytes
             or _holds_bytes(self._request_pipe)
             or self.in_flight.is_held_back
             or len(self.in_flight) >= _MOST_IN_FLIGHT
@@ -341,20 +426,30 @@ class Connection:
     def _may_read_broker(self) -> bool:
         return not (
             self.broker.at_end
-            or self.client.has_unsent
+            or self.client.unsent_bytes
             or _holds_bytes(self._response_pipe)
             or self.in_flight.is_held_back
+            or (self.responses.kept_bytes and self._forwarder.must_wait(self))
         )
 
     def _settle(self) -> None:
         """After every event: give back what is not needed, pass on an end, tell epoll what is waited for."""
-        self._give_back_pipes()
-        to_broker_done = not (self.broker.has_unsent or _holds_bytes(self._request_pipe))
-        to_client_done = not (self.client.has_unsent or _holds_bytes(self._response_pipe))
-        if self._is_over(to_broker_done=to_broker_done, to_client_done=to_client_done):
-            self.close("closed" if not self._is_ending else "refused-without-acks")
+        if self._is_calm():
+            if self.client.mask != _READABLE_ALONE:
+                self._watch(self.client, _READABLE_ALONE)
+            if self.broker.mask != _READABLE_ALONE:
+                self._watch(self.broker, _READABLE_ALONE)
             return
-        if self.client.at_end and to_broker_done and not self._broker_told:
+        self._give_back_pipes()
+        to_broker_done = not (self.broker.unsent_bytes or _holds_bytes(self._request_pipe))
+        to_client_done = not (self.client.unsent_bytes or _holds_bytes(self._response_pipe))
+        if self._is_over(to_broker_done=to_broker_done, to_client_done=to_client_done):
+            if not self.client.at_end:
+                self.client.discard_unread(self._forwarder.buffer)
+            self.close(self._ending or "closed")
+            return
+        self._note_held_bytes()
+        if (self.client.at_end or self._ending) and to_broker_done and not self._broker_told:
             self._broker_told = True
             self.broker.no_more()
             self._expect_the_end()
@@ -362,35 +457,64 @@ class Connection:
             self._client_told = True
             self.client.no_more()
             self._expect_the_end()
+        if (self.broker.at_end or self._broker_leaves) and not to_client_done:
+            # From now on: whenever the client has taken something it gets as much time again.
+            self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
         may_read_client, may_read_broker = self._may_read_client(), self._may_read_broker()
         self._watch(
             self.client, (select.EPOLLIN if may_read_client else 0) | (0 if to_client_done else select.EPOLLOUT)
         )
+        # A broker that leaves must be noticed although it is not read, once.
+        if_not_read = 0 if self._broker_leaves else select.EPOLLRDHUP
         self._watch(
-            self.broker, (select.EPOLLIN if may_read_broker else 0) | (0 if to_broker_done else select.EPOLLOUT)
+            self.broker,
+            (select.EPOLLIN if may_read_broker else if_not_read) | (0 if to_broker_done else select.EPOLLOUT),
         )
+        if not may_read_client:
+            self._complete_by = None  # whoever is not read cannot be late
         if may_read_client and self.client.has_unread:
             self._forwarder.loop.later(0.0, lambda: self._guarded(self._from_client))
         if may_read_broker and self.broker.has_unread:
             self._forwarder.loop.later(0.0, lambda: self._guarded(self._from_broker))
 
+    def _is_calm(self) -> bool:
+        """Everything that came has gone on, and nobody leaves. Nearly every event ends so: this is for speed alone."""
+        return not (
+            self.client.unsent_bytes
+            or self.broker.unsent_bytes
+            or self._request_pipe
+            or self._response_pipe
+            or self.client.at_end
+            or self.broker.at_end
+            or self._broker_leaves
+            or self._has_lost_broker
+            or self._ending
+            or self._has_tls
+            or self._held_bytes
+            or self._forwarder.is_draining
+            or self.requests.kept_bytes
+            or self.responses.kept_bytes
+            or self.in_flight.is_held_back
+            or len(self.in_flight) >= _MOST_IN_FLIGHT
+        )
+
     def _is_over(self, *, to_broker_done: bool, to_client_done: bool) -> bool:
         if not to_client_done:
             return False
         all_answered = not self.in_flight and self.responses.is_between_frames
-        if self._is_ending:
-            return to_broker_done and all_answered
+        if self._ending:
+            return (to_broker_done and all_answered) or self.broker.at_end
         if self._forwarder.is_draining and self.requests.is_between_frames and to_broker_done and all_answered:
             return True
         if self.broker.at_end:
             # Of TLS there is no half: the client learns that the broker has gone by our closing.
-            return self.client.at_end or not self.client.can_splice
+            return self.client.at_end or self._has_lost_broker or not self.client.can_splice
         return self.client.at_end and to_broker_done and not self.broker.can_splice and all_answered
 
     def _expect_the_end(self) -> None:
         if self.client.at_end and self.in_flight:
             return  # the client waits for its last answers, and the broker takes the time that it takes
-        self.deadline = time.monotonic() + _LAST_WORDS_SECONDS
+        self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
 
     def _give_back_pipes(self) -> None:
         pipe = self._request_pipe
@@ -403,22 +527,44 @@ class Connection:
             self._response_pipe = None
 
     def _note_keeping(self) -> None:
-        """A request that is kept costs memory, and has until its deadline to be complete."""
+        """A request that is kept has until its deadline to be complete. Every byte puts that off a little."""
         kept = self.requests.kept_bytes
-        self._forwarder.keeps(self, kept)
         if not kept:
-            if self._began_keeping is not None and not self._is_ending:
-                self._began_keeping = self.deadline = None
+            self._complete_by = None
             return
-        if self._began_keeping is None:
+        if self._complete_by is None or self._kept_number != self.requests.requests:
+            self._kept_number = self.requests.requests
             self._began_keeping = time.monotonic()
         allowed = self._forwarder.settings.header_timeout + kept / _KEPT_BYTES_PER_SECOND
-        self.deadline = self._began_keeping + allowed
+        self._complete_by = self._began_keeping + allowed
+
+    def _note_held_bytes(self) -> None:
+        """Every connection may hold as much as one read brings; what it holds beyond that comes out of one store."""
+        held = (
+            self.requests.kept_bytes + self.responses.kept_bytes + self.broker.unsent_bytes + self.client.unsent_bytes
+        )
+        if held or self._held_bytes:
+            self._held_bytes = max(held - len(self._forwarder.buffer), 0)
+            self._forwarder.holds(self, self._held_bytes)
 
     def _watch(self, side: Endpoint, mask: int) -> None:
-        if side.mask != mask:
-            side.mask = mask
+        if side.mask == mask or (side.mask == _UNWATCHED and not mask):
+            return
+        if side.mask == _UNWATCHED:
+            self._forwarder.loop.watch(side.fd, mask, self.on_broker)
+        else:
             self._forwarder.loop.change(side.fd, mask)
+        side.mask = mask
+
+
+def _taken_in(pipe: Pipe | None, fd: int, most: int) -> int:
+    """0 if a read must find out why nothing comes: an end, a reset, or a byte of urgent data, which stops a pipe."""
+    if pipe is None:
+        return 0
+    try:
+        return pipe.take_in(fd, most)
+    except (BlockingIOError, ConnectionError):
+        return 0
 
 
 def _holds_bytes(pipe: Pipe | None) -> bool:

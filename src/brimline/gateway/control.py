@@ -6,9 +6,11 @@ and the frames of clients must not. A decision of the guard is in force when its
 
 import json
 import os
+import socket
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,7 @@ Command = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 LONGEST_LINE = 1 << 20
 MOST_CLIENTS = 32
 _SILENCE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.5
 _ENCODER = json.JSONEncoder()
 
 
@@ -51,6 +54,14 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
         self.server_close()
         self._path.unlink(missing_ok=True)
 
+    def get_request(self) -> tuple[socket.socket, str]:
+        try:
+            return super().get_request()
+        except OSError:
+            # No descriptor is left, and the client still waits: asking again at once would take the forwarder's time.
+            time.sleep(_PAUSE_SECONDS)
+            raise
+
     def verify_request(self, request: object, client_address: object) -> bool:
         """Nobody needs so many connections: one more is closed."""
         return self._seats.acquire(blocking=False)
@@ -76,9 +87,10 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
             request = json.loads(line)
         except (ValueError, RecursionError):
             raise BadInput("not one JSON object on a line") from None
-        if not isinstance(request, dict) or request.get("op") not in self._commands:
+        operation = request.get("op") if isinstance(request, dict) else None
+        if not isinstance(operation, str) or operation not in self._commands:
             raise BadInput(f"there is no such operation; there are {', '.join(self._commands)}")
-        return self._commands[request["op"]](request)
+        return self._commands[operation](request)
 
 
 class _Client(socketserver.StreamRequestHandler):

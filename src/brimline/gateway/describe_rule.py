@@ -42,6 +42,9 @@ class DescribeRule:
             connection.forward([request.frame], request.correlation_id)
             return
         newest = self.broker_version
+        if newest is None and asked.layout.has_remote_sizes:
+            # No broker has this layout, so it cannot pass. Every broker has this version, whatever it is.
+            newest = MIN_VERSION
         is_the_brokers_own = not asked.layout.has_remote_sizes and newest is not None and request.version <= newest
         if newest is None or newest < MIN_VERSION or is_the_brokers_own:
             connection.forward([request.frame], request.correlation_id)

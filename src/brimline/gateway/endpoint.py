@@ -41,10 +41,6 @@ class Endpoint:
         return 0
 
     @property
-    def has_unsent(self) -> bool:
-        return bool(self._unsent)
-
-    @property
     def has_unread(self) -> bool:
         """Whether bytes wait that epoll does not know of."""
         return False
@@ -67,7 +63,7 @@ class Endpoint:
 
     def keep(self, buffers: Sequence[Buffer]) -> None:
         """Send these later: something else must go first."""
-        self._unsent.extend(memoryview(bytes(buffer)) for buffer in buffers)
+        self._unsent.extend(memoryview(bytes(buffer)) for buffer in buffers if len(buffer))
         self.unsent_bytes += sum(map(len, buffers))
 
     def flush(self) -> None:
@@ -87,8 +83,9 @@ class Endpoint:
         self.unsent_bytes = 0
 
     def no_more(self) -> None:
-        """Tell the peer that nothing more will come."""
-        self.sock.shutdown(socket.SHUT_WR)
+        """Tell the peer that nothing more will come. One that has gone need not be told: reading shows it."""
+        with suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
 
     def discard_unread(self, buffer: memoryview) -> None:
         """Before a friendly end: a socket that is closed with bytes unread takes back what the peer has not got yet."""

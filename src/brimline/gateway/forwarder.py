@@ -20,6 +20,7 @@ _LOG = logging.getLogger("brimline.gateway")
 _BUFFER = 1 << 18
 _ACCEPTED_AT_ONCE = 64
 _SWEEP_SECONDS = 1.0
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
 
 
@@ -42,7 +43,7 @@ class ForwarderSettings:
     max_connections: int = 10_000
     header_timeout: float = 10.0
     kept_bytes: int = 256 << 20
-    """How much memory all requests that are kept whole may take together."""
+    """How much memory all frames that are kept whole may take together, besides one buffer for each connection."""
 
 
 class Forwarder:
@@ -58,9 +59,11 @@ class Forwarder:
         self.is_draining = False
         self.listeners: tuple[Listener, ...] = ()
         self._connections: dict[Connection, None] = {}
-        self._keeping: dict[Connection, int] = {}
-        self._kept_bytes = 0
+        self._holding: dict[Connection, int] = {}
         self._waiting: dict[Connection, None] = {}
+        self._hurried: Connection | None = None
+        self._hurried_since = 0.0
+        self.kept_bytes = 0
         self._drained: Callable[[], None] | None = None
         self._was_over_limit = False
         self._sweeper: Timer = loop.later(_SWEEP_SECONDS, self._sweep)
@@ -92,7 +95,7 @@ class Forwarder:
         if self._connections:
             self.loop.later(seconds, self._give_up_draining)
         else:
-            done()
+            self._finish_draining()
 
     def close(self) -> None:
         for connection in list(self._connections):
@@ -112,21 +115,28 @@ class Forwarder:
         counters.bytes_to_clients += size
         counters.latency.add(time.monotonic_ns() - self.loop.woke_ns)
 
-    def keeps(self, connection: Connection, kept: int) -> None:
-        was = self._keeping.pop(connection, 0) if not kept else self._keeping.get(connection, 0)
-        if kept:
-            self._keeping[connection] = kept  # keeps its place: the oldest stays first
-        self._kept_bytes += kept - was
-        if kept < was and self._waiting:
+    def holds(self, connection: Connection, size: int) -> None:
+        was = self._holding.get(connection, 0)
+        if size == was:
+            return
+        if size:
+            self._holding[connection] = size  # keeps its place: the oldest stays first
+        else:
+            del self._holding[connection]
+        self.kept_bytes += size - was
+        if self._waiting and (not size or self.kept_bytes < self.settings.kept_bytes):
             waiting, self._waiting = self._waiting, {}
             for each in waiting:
                 self.loop.later(0.0, each.look_again)
 
     def must_wait(self, connection: Connection) -> bool:
-        """Whether memory for kept requests is used up. The oldest that keeps one may always go on, so that it ends."""
-        if self._kept_bytes < self.settings.kept_bytes:
+        """Whether memory is used up and this one would take more of it.
+
+        Who holds none is not concerned; the oldest that holds some may always go on, so that it ends.
+        """
+        if self.kept_bytes < self.settings.kept_bytes or connection not in self._holding:
             return False
-        if next(iter(self._keeping), connection) is connection:
+        if next(iter(self._holding)) is connection:
             return False
         self._waiting[connection] = None
         return True
@@ -134,7 +144,7 @@ class Forwarder:
     def ended(self, connection: Connection, reason: str) -> None:
         self._connections.pop(connection, None)
         self._waiting.pop(connection, None)
-        self.keeps(connection, 0)
+        self.holds(connection, 0)
         self.counters.closed[reason] += 1
         if self.is_draining and not self._connections:
             self._finish_draining()
@@ -151,24 +161,25 @@ class Forwarder:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                if error.errno not in _NO_ROOM:
                     raise
                 self._pause_accepting(sock, listener, error)
                 return
             self.counters.accepted += 1
             if len(self._connections) >= self.settings.max_connections:
-                self._refuse(accepted)
+                self._refuse(accepted, "the most allowed")
             else:
                 self._connect(accepted, listener)
 
-    def _refuse(self, accepted: socket.socket) -> None:
+    def _refuse(self, accepted: socket.socket, why: str) -> None:
         accepted.close()
         self.counters.closed["too-many-connections"] += 1
         if not self._was_over_limit:
             self._was_over_limit = True
             _LOG.warning(
-                "there are %d connections, the most allowed: new ones are closed at once",
-                self.settings.max_connections,
+                "there are %d connections, %s: new ones are closed at once",
+                len(self._connections),
+                why,
                 extra={"event": "too-many-connections"},
             )
 
@@ -178,22 +189,24 @@ class Forwarder:
         self.loop.later(1.0, lambda: None if self.is_draining else self._watch(sock, listener))
 
     def _connect(self, accepted: socket.socket, listener: Listener) -> None:
-        upstream = socket.socket(listener.upstream_family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
-            for sock in (accepted, upstream):
-                sock.setblocking(False)  # noqa: FBT003  the standard library's signature
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                for option, value in _KEEP_ALIVE:
-                    sock.setsockopt(socket.IPPROTO_TCP, option, value)
-            failure = upstream.connect_ex(listener.upstream)
-            if failure not in (0, errno.EINPROGRESS):
-                raise OSError(failure, "the broker does not answer")
             client = _endpoint(accepted, listener.client_tls, server_side=True)
-            broker = _endpoint(upstream, listener.broker_tls, server_side=False)
-        except OSError:
+        except OSError:  # it has gone already
             accepted.close()
-            upstream.close()
+            self.counters.closed["reset"] += 1
+            return
+        try:
+            upstream = socket.socket(listener.upstream_family, socket.SOCK_STREAM)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            self._refuse(client.sock, f"and no room for more ({error.strerror})")
+            return
+        # Before it is connected: TLS cannot be put on a socket that is just about to be.
+        broker = _endpoint(upstream, listener.broker_tls, server_side=False)
+        if broker.sock.connect_ex(listener.upstream) not in (0, errno.EINPROGRESS):
+            client.close()
+            broker.close()
             self.counters.closed["broker-unreachable"] += 1
             return
         connection = Connection(self, listener.name, client, broker)
@@ -201,13 +214,23 @@ class Forwarder:
         connection.start()
 
     def _sweep(self) -> None:
+        self._sweeper = self.loop.later(_SWEEP_SECONDS, self._sweep)
         now = time.monotonic()
+        self._hurry_oldest(now)
         late = [each for each in self._connections if each.deadline is not None and each.deadline <= now]
         for connection in late:
             connection.close("too-slow")
         if len(self._connections) < self.settings.max_connections:
             self._was_over_limit = False
-        self._sweeper = self.loop.later(_SWEEP_SECONDS, self._sweep)
+
+    def _hurry_oldest(self, now: float) -> None:
+        """While others wait for the memory that it holds, the oldest has only so long to finish."""
+        oldest = next(iter(self._holding), None) if self._waiting else None
+        if oldest is not self._hurried:
+            self._hurried, self._hurried_since = oldest, now
+        elif oldest is not None and now - self._hurried_since >= self.settings.header_timeout:
+            self._hurried = None
+            oldest.close("too-slow")
 
     def _give_up_draining(self) -> None:
         for connection in list(self._connections):
@@ -220,6 +243,11 @@ class Forwarder:
 
 
 def _endpoint(sock: socket.socket, context: Callable[[], ssl.SSLContext] | None, *, server_side: bool) -> Endpoint:
+    sock.setblocking(False)  # noqa: FBT003  the standard library's signature
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEP_ALIVE:
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)
     if context is None:
         return Endpoint(sock)
     return TlsEndpoint(context().wrap_socket(sock, server_side=server_side, do_handshake_on_connect=False))

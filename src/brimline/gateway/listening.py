@@ -9,6 +9,9 @@ _FIRST_PASSED_FD = 3
 _BACKLOG = 1024
 Address = tuple[str, int] | tuple[str, int, int, int]
 
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""A name may have addresses that this machine has not: often localhost's of the other family."""
+
 _WILDCARDS = ("", "0.0.0.0", "::", "[::]", "*")
 
 
@@ -39,9 +42,17 @@ def listening_sockets(host: str, port: int) -> tuple[socket.socket, ...]:
         return (socket.create_server(("0.0.0.0", port), backlog=_BACKLOG),)
     found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
+    foreign: OSError | None = None
     try:
         for family, address in dict.fromkeys((info[0], info[4]) for info in found):
-            sockets.append(socket.create_server(address[:2], family=family, backlog=_BACKLOG))
+            try:
+                sockets.append(socket.create_server(address, family=family, backlog=_BACKLOG))
+            except OSError as failure:
+                if failure.errno not in _NOT_HERE:
+                    raise
+                foreign = failure
+        if foreign is not None and not sockets:
+            raise foreign
     except OSError:
         for sock in sockets:
             sock.close()

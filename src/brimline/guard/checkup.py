@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from brimline.act.broker_setting import BrokerSetting
+from brimline.act.move_pause import KEY, PAUSED
 from brimline.guard import keys
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock import Clock
@@ -52,6 +54,7 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
         *_permissions(report),
         *_jmx(config),
         *of_broker,
+        *(() if is_silent else _moves(config)),
         *_gateway(config, broker_answers=not is_silent),
     ]
     return CheckUp(findings=tuple(findings))
@@ -184,6 +187,21 @@ def _tiered(reasons: set[Reason]) -> Iterator[Finding]:
     for reason in sorted(reasons):
         weight = Weight.NOTE if reason is Reason.CHANGING else Weight.PROBLEM
         yield _finding("permissions", weight, f"some tiered totals are not known: {reason.sentence}")
+
+
+def _moves(config: GuardConfig) -> Iterator[Finding]:
+    """Holding up moves into full log dirs takes rights that nothing else needs: to be missed before, not then."""
+    if not config.is_enforcing:
+        return
+    assert config.broker.node_id is not None
+    setting = BrokerSetting(config.admin, BrokerId(config.broker.node_id), KEY)
+    try:
+        setting.own_value()
+        setting.check(PAUSED)
+    except ObservationFailed as error:
+        yield _finding("permissions", Weight.PROBLEM, f"moves into a full log dir cannot be held up: {error}")
+    finally:
+        setting.close()
 
 
 def _gateway(config: GuardConfig, *, broker_answers: bool) -> Iterator[Finding]:

@@ -102,7 +102,10 @@ class Guard:
         move_worker = Worker("moves", self._step_moves)
         self._move_pause = _move_pause(config, clock)
         self._move_news = MoveNews(
-            BrokerId(config.broker.node_id), config.admin_access.servers, is_enforced=self._is_enforced
+            BrokerId(config.broker.node_id),
+            config.admin_access.servers,
+            self._move_pause.pause,
+            is_enforced=self._is_enforced,
         )
         self._moves = MovePauseTask(
             self._move_pause,

@@ -21,6 +21,6 @@ def move_document(report: MoveReport, broker: BrokerId, servers: str, *, enforce
             {"logDir": log_dir, "partitions": [str(each) for each in found]} for log_dir, found in report.moves.items()
         ],
         "failure": failure_document(report.failure),
-        "does": move_sentence(report, enforced=enforced) if report.moves else None,
+        "does": move_sentence(report, enforced=enforced),
         "whatToDo": how_to_cancel(report.moves, broker, servers) if report.moves else None,
     }

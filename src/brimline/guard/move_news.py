@@ -1,4 +1,4 @@
-"""Moves into full log dirs in the guard's log: a line when they are held up, and one when they go on; not every look."""
+"""Moves into full log dirs in the guard's log: a line when they are held up, one when they go on, none in between."""
 
 import logging
 
@@ -11,13 +11,15 @@ from brimline.model import BrokerId, TopicPartition
 
 
 class MoveNews:
-    def __init__(self, broker: BrokerId, servers: str, *, is_enforced: bool) -> None:
+    """``pause`` is what an earlier guard left behind."""
+
+    def __init__(self, broker: BrokerId, servers: str, pause: Pause | None, *, is_enforced: bool) -> None:
         self._broker = broker
         self._servers = servers
         self._is_enforced = is_enforced
         self._said: frozenset[tuple[str, TopicPartition]] = frozenset()
         self._failure: str | None = None
-        self._pause: Pause | None = None
+        self._pause = pause
 
     def tell(self, report: MoveReport) -> None:
         self._tell_failure(report)
@@ -42,9 +44,9 @@ class MoveNews:
         self._pause = report.pause
 
     def _tell_moves(self, report: MoveReport) -> None:
-        if report.partitions <= self._said:
+        said, self._said = self._said, report.partitions
+        if report.partitions <= said:
             return
-        self._said = report.partitions
         whose = " (set by somebody else, and left alone)" if report.hold is Hold.NOT_OURS else ""
         say(
             logging.WARNING,
@@ -63,9 +65,5 @@ class MoveNews:
         if report.failure is None:
             return
         self._said = frozenset()  # when it works again, that is news
-        words = str(report.failure)
-        if report.moves and not report.is_held:
-            words = f"{move_sentence(report, enforced=self._is_enforced)}; it is tried again and again"
-        elif report.pause is not None and not report.is_held:
-            words = f"cannot let moves go on, though none goes into a full log dir: {failure}; it is tried again"
-        say(logging.ERROR, "moves-not-paused", words, kind=report.failure.kind.value)
+        does = str(report.failure) if report.is_held else move_sentence(report, enforced=self._is_enforced)
+        say(logging.ERROR, "moves-failed", f"{does}; it is tried again and again", kind=report.failure.kind.value)

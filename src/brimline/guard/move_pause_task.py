@@ -1,9 +1,9 @@
 """Moves into full log dirs: found, held up by ``act.move_pause``, and let go on when the log dir has room.
 
-**Invariant.** While the guard enforces, moves are held up if and only if one of them goes into a full log dir, as of the
-last second; a move that was begun since, and a throttle that somebody cleared, are found with the next look. A log dir
-that cannot be watched or listed changes nothing: what is held up stays so. A guard that only observes holds up nothing,
-and lets go what another configuration of it has held up before.
+**Invariant.** While the guard enforces, moves are held up if and only if one of them goes into a full log dir, as of
+the last look; a move that was begun since, and a throttle that somebody cleared, are found with the next look. A log
+dir that cannot be watched or listed changes nothing: what is held up stays so. A guard that only observes holds up
+nothing, and lets go what it held up when it was configured otherwise.
 
 The broker is asked only while something is, or is to be, held up. ``decided`` only leaves a note and wakes the task.
 """
@@ -19,8 +19,8 @@ from brimline.guard.clock import Clock
 from brimline.guard.disk_task import DiskReport
 from brimline.model import Failure, FailureKind, ObservationFailed, TopicPartition
 
-LOOK = 1.0
-"""An unthrottled move writes hundreds of megabytes in this time; the look itself is a listing and one small request."""
+LOOK = 0.5
+"""An unthrottled move writes up to 400 MB in this time; the look itself is a listing and one small request."""
 RETRY_REFUSED = 30.0
 """A missing permission does not come by itself, and the broker logs every refusal."""
 _UNTIL_WOKEN = 60.0
@@ -83,7 +83,7 @@ class MovePauseTask:
         self._is_enforced = is_enforced
         self._states: Mapping[str, DiskState] = {}
         self._retry_at = clock.seconds()
-        self.report = MoveReport(pause=holder.pause)
+        self.report = MoveReport(is_held=holder.pause is not None, pause=holder.pause)
 
     def decided(self, disks: DiskReport) -> None:
         """From any thread; returns at once."""

@@ -18,13 +18,23 @@ def named_moves(moves: Moves) -> str:
 
 
 def move_sentence(report: MoveReport, *, enforced: bool) -> str:
-    """What is done about the moves now, or would be. Only for a report with moves."""
+    """What is done about the moves now, or would be. Not for a quiet report."""
+    if not report.moves:
+        return _without_moves(report)
     what = f"the move of {named_moves(report.moves)}, which is full"
     if report.is_held:
         return f"holds up {what} ({KEY}=1); {TRICKLE}"
     if report.failure is not None and enforced:
         return f"cannot hold up {what}: {report.failure}"
     return f"would hold up {what} ({KEY}=1)"
+
+
+def _without_moves(report: MoveReport) -> str:
+    if report.pause is None:
+        return str(report.failure)
+    if report.is_held:
+        return f"holds moves up ({KEY}=1), since it is not known whether one goes into a full log dir"
+    return f"cannot let moves go on ({KEY}=1), though none goes into a full log dir: {report.failure}"
 
 
 def value_before(value: str | None) -> str:

@@ -2,7 +2,8 @@
 
 import shlex
 
-from brimline.decide.disk_state import Breach, DiskLimits, DiskState
+from brimline.decide import admission
+from brimline.decide.disk_state import Breach, DiskLimits, DiskState, Space
 from brimline.guard.disk_task import DiskReport, VolumeStatus
 from brimline.guard.gateway_state import Cause, Fence
 from brimline.model import Bytes, human_bytes, human_percent, used_percent
@@ -42,11 +43,13 @@ def state_sentence(volume: VolumeStatus, limits: DiskLimits) -> str:
 
 
 def reasons_of_full_log_dirs(report: DiskReport) -> dict[str, str]:
-    """The guard's decision in the gateway's terms: every full log dir, and what refused clients are told of it."""
+    """Every full log dir, and what refused clients are told of it: the same, whether guard or gateway decided it."""
     return {
-        log_dir: f"{why_full(volume, report.limits)}; {how_full(volume)}"
+        log_dir: admission.why_full(log_dir, Space(total=total, usable=usable), report.limits)
         for volume in report.volumes
         if volume.state is DiskState.FULL
+        for total, usable in [(volume.reading.total_bytes, volume.reading.usable_bytes)]
+        if total is not None and usable is not None
         for log_dir in volume.log_dirs
     }
 

@@ -78,7 +78,7 @@ class GuardState:
     percents: PercentReport
     mount_points: Mapping[str, str]
     gateway: GatewayReport
-    moves: MoveReport = MoveReport()
+    moves: MoveReport
     dead_tasks: Sequence[str] = ()
 
 

@@ -171,7 +171,7 @@ MOVES_INTO_FULL = _gauge(
 )
 MOVES_PAUSED = _gauge(
     "moves_paused",
-    "Those of them that the guard holds up, as of its last look; the rest of them fill the disk.",
+    "Partitions whose move into a full log dir the guard holds up, as of its last look.",
     ("log_dir",),
 )
 

@@ -33,9 +33,18 @@ def own_dynamic_value(connection: Connection, broker: BrokerId, key: str, deadli
 
 
 def alter_own_dynamic_value(
-    connection: Connection, broker: BrokerId, key: str, value: str | None, deadline: Deadline
+    connection: Connection,
+    broker: BrokerId,
+    key: str,
+    value: str | None,
+    deadline: Deadline,
+    *,
+    only_check: bool = False,
 ) -> None:
-    """Set it, or with ``None`` take it back; either is fine when it is so already. Raises ``ObservationFailed``."""
+    """Set it, or with ``None`` take it back; either is fine when it is so already. Raises ``ObservationFailed``.
+
+    ``only_check``: the broker says whether it would, and changes nothing.
+    """
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     operation = _DELETE if value is None else _SET
     request = IncrementalAlterConfigsRequest(
@@ -46,7 +55,7 @@ def alter_own_dynamic_value(
                 configs=[resource.AlterableConfig(name=key, config_operation=operation, value=value)],
             )
         ],
-        validate_only=False,
+        validate_only=only_check,
     )
     (result,) = connection.ask(broker, request, deadline).responses
     _refuse(result.error_code, f"{key} of broker {broker} cannot be changed", "ALTER_CONFIGS")

@@ -13,6 +13,7 @@ from struct import Struct
 
 import numpy as np
 
+from brimline.model.kafka_errors import CLUSTER_AUTHORIZATION_FAILED
 from brimline.model.log_dirs import UNKNOWN, Int64Column
 from brimline.wire.describe_log_dirs import NO_TAGS, Answer, AnsweredLogDir, AnsweredTopics, Rows, read_answer, row_type
 from brimline.wire.describe_log_dirs_layout import KIP_1187, Layout
@@ -42,6 +43,9 @@ def read_payload(payload: bytes | bytearray | memoryview, layout: Layout) -> tup
     answer = read_answer(reader, layout, body)
     if reader.remaining:
         raise Malformed(f"{reader.remaining} bytes behind the end of the answer")
+    if not layout.has_error_code and not answer.log_dirs:
+        # A refusal, which those versions have no word for: every broker has at least one log dir.
+        answer = replace(answer, error_code=CLUSTER_AUTHORIZATION_FAILED)
     return header, answer
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from brimline.wire import produce
-from brimline.wire.errors import Malformed
+from brimline.wire.errors import Malformed, WireError
 from brimline.wire.in_flight import RAW_TOKEN, InFlight
 from brimline.wire.request_header import HEAD, PRODUCE
 
@@ -79,28 +79,34 @@ class RequestStream:
         """
         run = at = 0  # data[run:at] passes as it is
         end = len(data)
-        while at < end:
-            if self.passing:
-                step = min(self.passing, end - at)
-                at += step
-                self.passing -= step
-            elif self._missing:
-                if at > run:
-                    yield data[run:at]
-                step = min(self._missing, end - at)
-                self._kept += data[at : at + step]
-                self._missing -= step
-                at = run = at + step
-                if not self._missing:
-                    yield self._collected()
-            elif not self._kept and self._begin(data[at : at + _LARGEST_HEAD]):
-                pass  # the head was all there: the frame now passes or is collected
-            else:
-                if at > run:
-                    yield data[run:at]
-                at = run = at + self._keep_some(data[at:])
-                if self._begin(memoryview(self._kept)):
-                    yield from self._begin_with_kept()
+        try:
+            while at < end:
+                if self.passing:
+                    step = min(self.passing, end - at)
+                    at += step
+                    self.passing -= step
+                elif self._missing:
+                    if at > run:
+                        yield data[run:at]
+                    step = min(self._missing, end - at)
+                    self._kept += data[at : at + step]
+                    self._missing -= step
+                    at = run = at + step
+                    if not self._missing:
+                        yield self._collected()
+                elif not self._kept and self._begin(data[at : at + _LARGEST_HEAD]):
+                    pass  # the head was all there: the frame now passes or is collected
+                else:
+                    if at > run:
+                        yield data[run:at]
+                        run = at
+                    at = run = at + self._keep_some(data[at:])
+                    if self._begin(memoryview(self._kept)):
+                        yield from self._begin_with_kept()
+        except WireError:
+            if at > run:
+                yield data[run:at]  # the frames before the bad one are whole
+            raise
         if at > run:
             yield data[run:at]
 
@@ -111,14 +117,11 @@ class RequestStream:
     def _begin(self, head: memoryview) -> bool:
         """Decide on the frame that begins here; False: too little of it is there to tell."""
         if len(head) < HEAD.size:
-            return len(head) >= _LENGTH_BYTES and self._is_raw and self._begin_raw(head)
+            return self._begin_short(head)
         length, api_key, version, correlation_id = HEAD.unpack_from(head)
-        if length > self._largest or length < 0:
-            raise Malformed(f"a request of {length} bytes")
         if self._is_raw and (length < _SMALLEST or not _is_plausible(api_key, version)):
             return self._begin_raw(head)
-        if length < _SMALLEST:
-            raise Malformed(f"a request of {length} bytes")
+        self._expect_possible(length)
         if self._wants(api_key, version):
             self._missing = _LENGTH_BYTES + length
         else:
@@ -137,6 +140,19 @@ class RequestStream:
         self.requests += 1
         self.produce_requests += api_key == PRODUCE
         return True
+
+    def _begin_short(self, head: memoryview) -> bool:
+        """Less than a head is there. An impossible length is one already: nothing more may ever come behind it."""
+        if len(head) < _LENGTH_BYTES:
+            return False
+        if self._is_raw:
+            return self._begin_raw(head)
+        self._expect_possible(int.from_bytes(head[:_LENGTH_BYTES], signed=True))
+        return False
+
+    def _expect_possible(self, length: int) -> None:
+        if not _SMALLEST <= length <= self._largest:
+            raise Malformed(f"a request of {length} bytes")
 
     def _begin_raw(self, head: memoryview) -> bool:
         """A SASL token without a header, between SaslHandshake version 0 and the first request."""

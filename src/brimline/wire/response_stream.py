@@ -30,6 +30,11 @@ class ResponseStream:
         """How many bytes of the present frame pass as they are."""
 
     @property
+    def kept_bytes(self) -> int:
+        """How much memory the present answer takes here."""
+        return len(self._collected) + len(self._waiting)
+
+    @property
     def is_between_frames(self) -> bool:
         return not (self.passing or self._head or self._left or self._waiting)
 

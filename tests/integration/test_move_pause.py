@@ -1,0 +1,231 @@
+"""Moves between log dirs on a real broker: held up while the log dir that they go into is full, and never for longer.
+
+Growth is compared with the growth of the same move in the same run before it was held up: nothing here knows how fast
+the machine is.
+"""
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from brimline.act.move_pause import KEY, PAUSED
+from brimline.model import BrokerId, Bytes
+from brimline.observe.alter_broker_config import own_dynamic_value
+from brimline.observe.client_config import ClientConfig
+from brimline.observe.connection import Connection, Deadline
+from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.gatewayed import ENFORCING, state_dir
+from tests.integration.guarded import RunningGuard, guard
+
+pytestmark = pytest.mark.integration
+
+MIB = 1 << 20
+SIZE = 64 * MIB
+GROWTH = 6 * MIB
+LONGEST_WATCH = 8.0
+"""Seconds; a broker that is held up fetches once in 11 s, and may have had one fetch under way."""
+DEFAULT, OPERATORS = str(3 * MIB), str(4 * MIB)
+"""The cluster's throttle, and the operator's for this broker: without any, a move of this size is over in a blink."""
+UNLIMITED = str(2**40)
+LIMITS = {"disk.max.used.percent": "100", "disk.min.free.bytes": str(128 * MIB)}
+
+
+class Moving:
+    """The partition ``moved-0``, which this test sends from one log dir to the other and back."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._admin = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
+        self._observer = Connection(ClientConfig.from_properties(sandbox.admin_servers))
+        create_topic(sandbox, "moved")
+        _produce(sandbox)
+        default = ("--entity-type", "brokers", "--entity-default", "--alter", "--add-config", f"{KEY}={DEFAULT}")
+        done = sandbox.java_tool("configs", "--bootstrap-server", sandbox.admin_servers, *default)
+        assert done.returncode == 0, done.stderr
+
+    def close(self) -> None:
+        self._admin.close()
+        self._observer.close()
+
+    @property
+    def source(self) -> Path:
+        return next(path for path in self._log_dirs if (self.sandbox.outside(path) / "moved-0").exists())
+
+    @property
+    def target(self) -> Path:
+        return next(path for path in self._log_dirs if path != self.source)
+
+    @property
+    def throttle(self) -> str | None:
+        """The broker's own, as the broker itself tells."""
+        return own_dynamic_value(self._observer, BrokerId(1), KEY, Deadline(timedelta(seconds=PATIENCE_SECONDS)))
+
+    def set_throttle(self, value: str | None) -> None:
+        """As the operator, while no guard interferes."""
+        self.ask_for_throttle(value)
+        eventually(lambda: self.throttle == value)
+
+    def ask_for_throttle(self, value: str | None) -> None:
+        change = ("DELETE", None) if value is None else ("SET", value)
+        resource = ConfigResource(ConfigResourceType.BROKER, "1", {KEY: change})
+        self._admin.alter_configs([resource], incremental=True, raise_on_unknown=False)
+
+    def begin(self, target: Path) -> None:
+        self._admin.alter_replica_log_dirs({("moved", 0, 1): str(target)})
+        eventually(lambda: self.is_moving(target))
+
+    def copied(self, target: Path) -> int:
+        """Bytes of the copy so far; 0 when there is none."""
+        segments = self.sandbox.outside(target).glob("moved-0.*-future/*.log")
+        return sum(_size(segment) for segment in segments)
+
+    def is_moving(self, target: Path) -> bool:
+        return any(self.sandbox.outside(target).glob("moved-0.*-future"))
+
+    def is_in(self, log_dir: Path) -> bool:
+        return self.source == log_dir and not self.is_moving(log_dir)
+
+    @property
+    def _log_dirs(self) -> tuple[Path, ...]:
+        return self.sandbox.broker(1).log_dirs
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # the copy has just become the log itself
+        return 0
+
+
+def _produce(sandbox: Sandbox) -> None:
+    """Bytes that cannot be compressed, in batches much smaller than a fetch."""
+    producer = KafkaProducer(bootstrap_servers=sandbox.admin_servers, acks="all", batch_size=200_000)
+    try:
+        sent = [producer.send("moved", os.urandom(1000) * 60, partition=0) for _ in range(SIZE // 60_000)]
+        for future in sent:
+            future.get(timeout=PATIENCE_SECONDS)
+    finally:
+        producer.close(timeout=0)
+
+
+on_newest = pytest.mark.parametrize("moving", ["4.3.1"], indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
+def moving(request: pytest.FixtureRequest) -> Iterator[Moving]:
+    volume = VolumeSpec(size=Bytes(256 * MIB))
+    with Sandbox(SandboxSpec(version=request.param, volumes=(volume, volume))) as sandbox:
+        sandbox.outside(state_dir(sandbox)).mkdir(mode=0o700)
+        moving = Moving(sandbox)
+        yield moving
+        moving.close()
+
+
+def enforcing(sandbox: Sandbox) -> dict[str, str]:
+    return {**ENFORCING, **LIMITS, "brimline.state.dir": str(state_dir(sandbox))}
+
+
+def is_paused(running: RunningGuard) -> bool:
+    moves = running.state()["moves"]
+    return moves is not None and moves["paused"]
+
+
+def make_full(moving: Moving, log_dir: Path) -> Path:
+    return moving.sandbox.fill(log_dir, leave_free=Bytes(96 * MIB))
+
+
+def test_a_move_is_held_up_and_the_operators_throttle_is_back_though_the_guard_was_killed(
+    moving: Moving, tmp_path: Path
+) -> None:
+    sandbox, source, target = moving.sandbox, moving.source, moving.target
+    moving.set_throttle(OPERATORS)
+    with guard(sandbox, tmp_path / "first", enforcing(sandbox)) as first:
+        moving.begin(target)
+        begun, at_first = time.monotonic(), moving.copied(target)
+        eventually(lambda: moving.copied(target) >= at_first + GROWTH)
+        span, free_growth = time.monotonic() - begun, moving.copied(target) - at_first
+        foreign = make_full(moving, target)
+        eventually(lambda: is_paused(first))
+        before = moving.copied(target)
+        time.sleep(min(span, LONGEST_WATCH))
+        paused_growth, gauges = moving.copied(target) - before, first.samples("brimline_moves_paused")
+        first.process.kill()
+    while_nobody_guards = moving.throttle
+    with guard(sandbox, tmp_path / "second", enforcing(sandbox)) as second:
+        eventually(lambda: is_paused(second))
+        still = moving.throttle
+        second.process.kill()
+    sandbox.unfill(foreign)
+    held = moving.copied(target)
+    with guard(sandbox, tmp_path / "third", enforcing(sandbox)) as third:
+        eventually(lambda: moving.throttle == OPERATORS)
+        eventually(lambda: moving.copied(target) >= held + GROWTH or moving.is_in(target))
+        eventually(lambda: third.state()["moves"] is None)
+    moving.set_throttle(UNLIMITED)
+    eventually(lambda: moving.is_in(target))
+
+    assert paused_growth < free_growth / 2, f"{paused_growth} of {free_growth} bytes in {span:.1f} s"
+    assert gauges == {f'log_dir="{target}"': 1}
+    assert (while_nobody_guards, still) == (PAUSED, PAUSED)
+    assert "moves-paused" in first.events()
+    assert "moves-resumed" in third.events()
+    assert not list(sandbox.outside(state_dir(sandbox)).glob("move-pause-*"))
+    assert moving.source == target != source
+
+
+@on_newest
+def test_a_throttle_that_is_cleared_is_put_on_again_and_the_command_of_the_log_line_cancels_the_move(
+    moving: Moving, tmp_path: Path
+) -> None:
+    """Clearing is what ``kafka-reassign-partitions --verify`` does. A move into a log dir that is full already."""
+    sandbox, source, target = moving.sandbox, moving.source, moving.target
+    moving.set_throttle(OPERATORS)
+    foreign = make_full(moving, target)
+    with guard(sandbox, tmp_path / "log", enforcing(sandbox)) as running:
+        moving.begin(target)
+        eventually(lambda: is_paused(running))
+        moving.ask_for_throttle(None)
+        eventually(lambda: "moves-paused-again" in running.events())
+        eventually(lambda: moving.throttle == PAUSED)
+        advice = next(line["message"] for line in running.said() if line["event"] == "moves-paused")
+        cancelled = run_advice(sandbox, advice)
+        eventually(lambda: not moving.is_moving(target))
+        eventually(lambda: moving.throttle is None)
+        eventually(lambda: running.state()["moves"] is None)
+    sandbox.unfill(foreign)
+
+    assert cancelled.returncode == 0, cancelled.stderr
+    assert moving.is_in(source)
+    assert "moves-resumed" in running.events()
+
+
+def run_advice(sandbox: Sandbox, advice: str) -> "subprocess.CompletedProcess[str]":
+    """The command as it stands there, with the sandbox's own tool in the place of the script."""
+    tool = shlex.join(sandbox.tool_command("reassign-partitions"))
+    command = advice[advice.index("echo ") :].replace("kafka-reassign-partitions.sh", tool)
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+
+@on_newest
+def test_one_that_observes_touches_nothing(moving: Moving, tmp_path: Path) -> None:
+    sandbox, target = moving.sandbox, moving.target
+    moving.set_throttle(OPERATORS)
+    foreign = make_full(moving, target)
+    with guard(sandbox, tmp_path / "log", {**enforcing(sandbox), "brimline.enforcement": "observe"}) as running:
+        moving.begin(target)
+        eventually(lambda: any("would hold up the move of moved-0" in line["message"] for line in running.said()))
+        throttle = moving.throttle
+    moving.set_throttle(UNLIMITED)
+    eventually(lambda: moving.is_in(target))
+    sandbox.unfill(foreign)
+
+    assert throttle == OPERATORS
