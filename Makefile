@@ -29,7 +29,8 @@ test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing
 	.venv/bin/pytest -m long
 	.venv/bin/pytest --hypothesis-profile=long --timeout=1200 tests/wire tests/observe tests/model -m "not integration"
 
-bench: setup ## ratios against kafka-python's decode and the Java tool
+bench: ## ratios against kafka-python's decode, the Java tool, du, prometheus_client, py4j and HAProxy
+	@scripts/setup.sh --bench
 	$(PYTHON) -m bench
 
 lock: setup ## write the hashed dependency locks and the jar lock anew

@@ -35,7 +35,7 @@ NOTHING_IS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
 KEY_STORE = "listener.name.client.ssl."
 JVM_LAST_WORD = "_JAVA_OPTIONS"
 """Options in this variable win over those of the command line."""
-START_SECONDS = 30.0
+START_SECONDS, STOP_SECONDS = 30.0, 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,12 +180,15 @@ def running_gateway(sandbox: Sandbox, fronts: Sequence[Front]) -> Iterator[Proxy
 
 @contextmanager
 def _whole_compiler() -> Iterator[None]:
-    """A sandbox's JVMs start quickly because they compile lightly; TLS in Java is several times slower so."""
-    os.environ[JVM_LAST_WORD] = "-XX:TieredStopAtLevel=4"
+    """A sandbox's JVMs start quickly because they compile lightly; these are to be as fast as others."""
+    before = os.environ.get(JVM_LAST_WORD)
+    os.environ[JVM_LAST_WORD] = f"{before or ''} -XX:TieredStopAtLevel=4".strip()
     try:
         yield
     finally:
         del os.environ[JVM_LAST_WORD]
+        if before is not None:
+            os.environ[JVM_LAST_WORD] = before
 
 
 def _front(sandbox: Sandbox, proxy: str, *, tls: bool = False) -> Front:
@@ -230,7 +233,11 @@ def _running(command: Sequence[str], is_ready: Callable[[str], bool]) -> Iterato
             yield process.pid
         finally:
             process.terminate()
-            process.wait()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
 
 
 def _accepts(port: int) -> bool:

@@ -25,7 +25,10 @@ class ThreeWays:
         return f"| {self.what} | {' | '.join(ways)} | {self._ratios()} | {self.goal} |"
 
     def _figure(self, way: str) -> str:
-        return f"{self.figures[way]:.4g} {self.unit}" if way in self.figures else ABSENT
+        if way not in self.figures:
+            return ABSENT
+        figure = self.figures[way]
+        return f"{figure:,.0f} {self.unit}" if figure >= 1000 else f"{figure:.3g} {self.unit}"
 
     def _ratios(self) -> str:
         """The gateway's first; what HAProxy reaches of the direct way tells what a forwarder can reach here."""
@@ -33,7 +36,7 @@ class ThreeWays:
             return ""
         others = [way for way in (GATEWAY, HAPROXY) if way in self.figures and way != self.against]
         ratios = (f"{way} {self.figures[way] / self.figures[self.against]:.2f}" for way in others)
-        return f"{', '.join(ratios)} of {self.against}'s" if others else ""
+        return f"{', '.join(ratios)} of {self.against}" if others else ""
 
 
 def medians(rounds: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brimline.decide.admission import Fence, FenceCause
-from brimline.gateway.fence_record import NotRecorded
+from brimline.durable_files import NotRecorded
 from brimline.gateway.fences import LONGEST_LEASE_SECONDS, LONGEST_REASON, Fences, fence_rows
 from brimline.gateway.placement import Placement
 from brimline.model import BadInput

@@ -125,10 +125,13 @@ def real_rules(folder: Path) -> Iterator[Running]:
         return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], counters)
 
     settings = ForwarderSettings(largest_request=LARGEST, header_timeout=5.0)
-    with contextlib.closing(memory), contextlib.closing(Backend(answer_with_noise)) as backend:
-        with running(backend.address, settings, judge=judge) as gateway:
-            yield gateway
-            gateway.inside(describes[0].close)  # with the worker, should a mutation have needed one
+    with (
+        contextlib.closing(memory),
+        contextlib.closing(Backend(answer_with_noise)) as backend,
+        running(backend.address, settings, judge=judge) as gateway,
+    ):
+        yield gateway
+        gateway.inside(describes[0].close)  # with the worker, should a mutation have needed one
 
 
 @contextlib.contextmanager

@@ -34,12 +34,18 @@ from tests.gateway.peers import (
     request,
     requests_from,
     running,
+    wait_until_it_rests,
 )
 from tests.observe.key_store_files import issue, pem
 
 ROOT = issue("root", is_authority=True)
 BROKER = issue("broker7", by=ROOT)
 LARGE = 3 << 20
+
+
+@pytest.fixture(autouse=True)
+def _the_late_are_looked_for_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brimline.gateway.forwarder._SWEEP_SECONDS", 0.1)
 
 
 def server_side() -> ssl.SSLContext:
@@ -347,6 +353,7 @@ def test_tls_connections_in_odd_states_cost_no_time() -> None:
         client = new()
         client.send(request(PASSES, 1) + request(PASSES, 2))
         client.sock.shutdown(socket.SHUT_WR)
+        wait_until_it_rests(lambda: gateway.counters.bytes_to_broker + gateway.counters.bytes_to_clients)
         before = gateway.cpu_seconds()
         stop.wait(0.5)
         assert gateway.cpu_seconds() - before < 0.1

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from brimline.act.move_pause import KEY, Hold
-from brimline.act.pause_record import NotRecorded, Pause
+from brimline.act.pause_record import Pause
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
+from brimline.durable_files import NotRecorded
 from brimline.guard import log_lines
 from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.move_news import MoveNews

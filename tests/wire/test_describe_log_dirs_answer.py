@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.model import Reason
+from brimline.model.kafka_errors import CLUSTER_AUTHORIZATION_FAILED
 from brimline.wire import describe_log_dirs as wire
 from brimline.wire.describe_log_dirs import decode_layout
 from brimline.wire.describe_log_dirs_answer import (
@@ -27,7 +28,7 @@ from tests.wire.log_dirs_answers import Dir, LayoutWriter, Row, dirs, encoded, t
 
 VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
 UNKNOWN_TAGS = tag_section((0, b"zero"), (9, b""))
-some_dirs = st.lists(dirs, max_size=3, unique_by=lambda log_dir: log_dir.path)
+some_dirs = st.lists(dirs, min_size=1, max_size=3, unique_by=lambda log_dir: log_dir.path)
 sizes = st.just(-1) | st.integers(0, LARGEST)
 
 
@@ -50,6 +51,16 @@ def test_an_answer_becomes_a_newer_one_of_kafkas_own(log_dirs: list[Dir], data: 
     answer = without_additions(payload(log_dirs, spoken, error_code), spoken, Layout(asked))
 
     assert answer == payload(as_told_by(log_dirs, spoken), asked, error_code)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_refusal_stays_one(version: int) -> None:
+    """Versions before 3 have no word for it, and answer without log dirs."""
+    refusal = payload([], version, CLUSTER_AUTHORIZATION_FAILED)
+
+    assert without_additions(refusal, version, KIP_1187) == LayoutWriter(5, remote=True).payload(
+        [], error_code=CLUSTER_AUTHORIZATION_FAILED
+    )
 
 
 @given(version=st.sampled_from(VERSIONS), log_dirs=some_dirs)

@@ -10,18 +10,13 @@ tells that the setting is ours: then nothing was there before, which leaves no b
 """
 
 import json
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brimline.model import BrimlineError
+from brimline.durable_files import NotRecorded, replace_durably
 
 _VERSION = 1
-
-
-class NotRecorded(BrimlineError):
-    """A change that could not be put on record, and was therefore not made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +52,9 @@ class PauseRecord:
         document = {"version": _VERSION, "key": self._key, "before": pause.before, "since": since}
         try:
             self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            _replace(self.path, (json.dumps(document) + "\n").encode())
+            replace_durably(self.path, (json.dumps(document) + "\n").encode())
         except OSError as error:
-            raise NotRecorded(
-                f"nothing was changed, because {self.path} cannot be written: {error.strerror}"
-            ) from error
+            raise NotRecorded.because(self.path, error) from error
 
     def remove(self) -> None:
         """A file that stays behind is harmless: it is found again, and once more put back and removed."""
@@ -79,19 +72,3 @@ class PauseRecord:
             raise ValueError("a setting is a text")
         since = datetime.fromisoformat(document["since"])
         return Pause(before=before, since=since if since.tzinfo else since.replace(tzinfo=UTC))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    # The name is on the disk when its folder is.
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -253,7 +253,7 @@ class Connection:
         else:
             self._settle()
         if mask & _GONE and not self.client.mask & select.EPOLLIN:
-            self.close("reset")
+            self.close("closed" if self.client.at_end else "reset")
 
     def _broker_event(self, mask: int) -> None:
         if mask & (_GONE | select.EPOLLRDHUP):

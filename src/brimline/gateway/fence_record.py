@@ -15,16 +15,11 @@ import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
 from brimline.decide.admission import Fence, FenceCause
-from brimline.model import BrimlineError
+from brimline.durable_files import NotRecorded, replace_durably
 
 _VERSION = 1
-
-
-class NotRecorded(BrimlineError):
-    """An act by hand that could not be put on record, and was therefore not done."""
 
 
 class FenceRecord:
@@ -47,9 +42,9 @@ class FenceRecord:
         rows = [_row(fence) for fence in fences]
         text = json.dumps({"version": _VERSION, "fences": rows}, ensure_ascii=False, indent=1) + "\n"
         try:
-            _replace(self.path, text.encode())
+            replace_durably(self.path, text.encode())
         except OSError as error:
-            raise self._not_recorded(self.path, error) from error
+            raise NotRecorded.because(self.path, error) from error
 
     def note(self, act: str, fence: Fence, at: datetime) -> None:
         """One line for the log, which says who did what, and why."""
@@ -57,10 +52,7 @@ class FenceRecord:
         try:
             _append(self.log_path, json.dumps(line, ensure_ascii=False).encode() + b"\n")
         except OSError as error:
-            raise self._not_recorded(self.log_path, error) from error
-
-    def _not_recorded(self, path: Path, error: OSError) -> NotRecorded:
-        return NotRecorded(f"nothing was changed, because {path} cannot be written: {error.strerror}")
+            raise NotRecorded.because(self.log_path, error) from error
 
     def _put_aside(self) -> str:
         aside = self.path.with_name(f"{self.path.name}.damaged")
@@ -105,30 +97,12 @@ def _row(fence: Fence) -> dict[str, object]:
     return {**target_of(fence), "reason": fence.reason, "by": fence.by, "since": time_text(fence.since)}
 
 
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        _write_to_disk(file, content)
-    temporary.replace(path)
-    # The name is on the disk when its folder is.
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def _append(path: Path, line: bytes) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "ab+") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
         is_cut_short = file.read(1) not in (b"", b"\n")
-        _write_to_disk(file, b"\n" + line if is_cut_short else line)
-
-
-def _write_to_disk(file: BinaryIO, content: bytes) -> None:
-    file.write(content)
-    file.flush()
-    os.fsync(file.fileno())
+        file.write(b"\n" + line if is_cut_short else line)
+        file.flush()
+        os.fsync(file.fileno())

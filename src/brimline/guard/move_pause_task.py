@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from brimline.act.move_pause import Hold
-from brimline.act.pause_record import NotRecorded, Pause
+from brimline.act.pause_record import Pause
 from brimline.decide.disk_state import DiskState
+from brimline.durable_files import NotRecorded
 from brimline.guard.clock import Clock
 from brimline.guard.disk_task import DiskReport
 from brimline.model import Failure, FailureKind, ObservationFailed, TopicPartition

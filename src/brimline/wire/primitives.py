@@ -41,6 +41,8 @@ def uvarint_at(view: memoryview, at: int) -> tuple[int, int]:
 
 def tags_end(view: memoryview, at: int) -> int:
     """Where the tagged fields that begin at ``at`` end; unknown ones are legal."""
+    if at < len(view) and view[at] == 0:
+        return at + 1  # none, as nearly always
     count, at = uvarint_at(view, at)
     if count > MOST_TAGS:
         raise Malformed(f"{count} tagged fields in one place")

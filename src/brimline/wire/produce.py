@@ -18,7 +18,7 @@ from uuid import UUID
 
 from brimline.wire.errors import Malformed, Truncated
 from brimline.wire.primitives import Reader, encoded_count, tags_end, uvarint_at
-from brimline.wire.request_header import PRODUCE, body_start, is_flexible
+from brimline.wire.request_header import PRODUCE, body_start, first_flexible_version, is_flexible
 from brimline.wire.rewrite import Edit, rewritten_frame
 
 API_KEY = PRODUCE
@@ -26,6 +26,7 @@ MIN_VERSION = 0
 MAX_VERSION = 13
 FIRST_VERSION_WITH_TOPIC_ID = 13
 _FIRST_VERSION_WITH_TRANSACTIONAL_ID = 3
+_FIRST_FLEXIBLE_VERSION = first_flexible_version(PRODUCE) or 0
 
 # More partitions than any broker leads. An entry takes three bytes of a hostile sender's, and 300 of our memory.
 MOST_ENTRIES = 50_000
@@ -102,7 +103,7 @@ def read_acks(prefix: memoryview, version: int) -> int | None:
 
     With 0 there will be no answer, so that this must be known of every Produce request.
     """
-    flexible = is_flexible(PRODUCE, version)
+    flexible = version >= _FIRST_FLEXIBLE_VERSION
     at = body_start(prefix, flexible=flexible)
     if at is None:
         return None

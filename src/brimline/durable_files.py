@@ -1,0 +1,34 @@
+"""Files that say what was done, or must be undone: on the disk before anything else happens.
+
+It belongs to no room, because two of them (``act``, ``gateway``) keep such files and neither may import the other.
+"""
+
+import os
+from pathlib import Path
+
+from brimline.model import BrimlineError
+
+
+class NotRecorded(BrimlineError):
+    """An act that could not be put on record, and was therefore not done."""
+
+    @classmethod
+    def because(cls, path: Path, error: OSError) -> "NotRecorded":
+        return cls(f"nothing was changed, because {path} cannot be written: {error.strerror}")
+
+
+def replace_durably(path: Path, content: bytes) -> None:
+    """Whoever reads it, after a power cut too, finds what was there before or this, and nothing in between."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    # The name is on the disk when its folder is.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
