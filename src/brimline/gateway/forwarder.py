@@ -49,11 +49,21 @@ class ForwarderSettings:
 class Forwarder:
     """Everything here runs in the loop's thread."""
 
-    def __init__(self, loop: EventLoop, settings: ForwarderSettings, judge: Judge, counters: Counters) -> None:
+    def __init__(
+        self,
+        loop: EventLoop,
+        settings: ForwarderSettings,
+        judge: Judge,
+        counters: Counters,
+        on_burst: Callable[[], None] = lambda: None,
+    ) -> None:
         self.loop = loop
         self.settings = settings
         self.judge = judge
         self.counters = counters
+        self.burst_at: int | None = None
+        """``on_burst`` is called, once, when so many bytes have gone to the broker. Set by another thread."""
+        self._on_burst = on_burst
         self.buffer = memoryview(bytearray(_BUFFER))
         self.pipes = PipePool()
         self.is_draining = False
@@ -108,6 +118,9 @@ class Forwarder:
     def sent_to_broker(self, size: int) -> None:
         counters = self.counters
         counters.bytes_to_broker += size
+        if self.burst_at is not None and counters.bytes_to_broker >= self.burst_at:
+            self.burst_at = None
+            self._on_burst()
         counters.latency.add(time.monotonic_ns() - self.loop.woke_ns)
 
     def sent_to_client(self, size: int) -> None:

@@ -55,9 +55,8 @@ from brimline.model import BadInput
 _FOLDERS_INTERVAL = 1.0
 _FOLDERS_INTERVAL_WHILE_FENCED = 0.2
 _HOUSEKEEPING = 1.0
-_BURST_CHECK = 0.02
-"""A fast client writes tens of megabytes in a fifth of a second: a small volume was overrun in that."""
 _BURST_SHARE = 8
+"""When this part of the way to a limit has passed by since the last look, it is time for another one."""
 _SMALLEST_BURST = 1 << 20
 _PATIENCE_AT_END = 2.0
 _POLL = 0.01
@@ -89,7 +88,7 @@ class Gateway:
         self._environment = environment
         self._broker_cwd = broker_cwd
         self._ended_by: int | None = None
-        self._looked_after = 0
+        self._read_at = 0.0
         self._counters = Counters()
         self._loop = EventLoop(_say_bug)
         state_dir = _state_dir(config)
@@ -124,7 +123,9 @@ class Gateway:
             self._describe,
             self._counters,
         )
-        self._forwarder = Forwarder(self._loop, _forwarder_settings(config), self._rules, self._counters)
+        self._forwarder = Forwarder(
+            self._loop, _forwarder_settings(config), self._rules, self._counters, self._look_at_burst
+        )
         self._tls = _tls(config)
 
     def run(self) -> int:
@@ -152,7 +153,6 @@ class Gateway:
         control.start()
         self._disk_worker.start()
         self._loop.later(_HOUSEKEEPING, self._keep_house)
-        self._loop.later(_BURST_CHECK, self._notice_bursts)
         self._say_started()
         sys.setswitchinterval(_SWITCH_INTERVAL)
         gc.collect()
@@ -203,7 +203,23 @@ class Gateway:
     def _step_disks(self) -> float:
         wait = self._disks.step()
         self._fences.set_full(reasons_of_full_log_dirs(self._disks.report))
+        self._expect_bursts()
         return wait
+
+    def _expect_bursts(self) -> None:
+        """A fast client fills a small volume between two looks; but the bytes pass by here first."""
+        volumes = self._disks.report.volumes
+        read_at = max((volume.reading.seconds for volume in volumes), default=0.0)
+        if read_at == self._read_at:
+            return  # nothing new is known, and what has passed by since the last look counts on
+        self._read_at = read_at
+        distances = [each.bytes_to_limit for each in volumes if each.bytes_to_limit and each.state is DiskState.OK]
+        if distances:
+            self._forwarder.burst_at = self._counters.bytes_to_broker + max(
+                min(distances) // _BURST_SHARE, _SMALLEST_BURST
+            )
+        else:
+            self._forwarder.burst_at = None
 
     def _look_at_folders(self, log_dir: str) -> float:
         self._placement.refresh(log_dir)
@@ -252,15 +268,9 @@ class Gateway:
                 worker.start()
         self._loop.later(_HOUSEKEEPING, self._keep_house)
 
-    def _notice_bursts(self) -> None:
-        """The bytes on their way to the broker tell of a burst before the next look at the disks is due."""
-        distances = [each.bytes_to_limit for each in self._disks.report.volumes if each.bytes_to_limit is not None]
-        passed = self._counters.bytes_to_broker
-        if distances and passed - self._looked_after >= max(min(distances) // _BURST_SHARE, _SMALLEST_BURST):
-            self._looked_after = passed
-            self._disks.look_now()
-            self._disk_worker.wake()
-        self._loop.later(_BURST_CHECK, self._notice_bursts)
+    def _look_at_burst(self) -> None:
+        self._disks.look_now()
+        self._disk_worker.wake()
 
     def _notice(self, number: int, _frame: FrameType | None) -> None:
         self._loop.call_soon_from_thread(self._reload if number == signal.SIGHUP else lambda: self._drain(number))

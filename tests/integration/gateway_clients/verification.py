@@ -15,7 +15,7 @@ def verify_read_back(sandbox: Sandbox, load: Load, *, exactly_once: bool | None 
     when a connection breaks or an error is retried; none of theirs may be lost.
     """
     strict = load.client.is_idempotent if exactly_once is None else exactly_once
-    stored = {partition: stored_by(sandbox, load, partition) for partition in load.partitions}
+    stored = {partition: stored_by(sandbox, load, partition) for partition in set(load.partitions)}
     for partition, records in stored.items():
         numbers = [number for number, _ in records]
         missing = sorted(load.acked(partition) - set(numbers))
