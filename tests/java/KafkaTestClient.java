@@ -5,10 +5,13 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.LogDirDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -25,7 +28,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * Kafka's own Java clients for tests, with their defaults, driven by options and reporting in JSON lines: the same
  * options and the same lines as the Python clients beside it (gateway_clients/child.py explains both).
  *
- * <p>Modes: {@code produce} (with {@code --transactional ID}: in transactions) and {@code consume}, a consumer group.
+ * <p>Modes: {@code produce} (with {@code --transactional ID}: in transactions), {@code consume}, a consumer group, and
+ * {@code describe}, an admin that describes the log dirs of {@code --broker}.
  */
 public final class KafkaTestClient {
     private static final Map<String, List<String>> OPTIONS = new java.util.HashMap<>();
@@ -42,6 +46,8 @@ public final class KafkaTestClient {
         stopWhenAsked();
         if (arguments[0].equals("consume")) {
             consume();
+        } else if (arguments[0].equals("describe")) {
+            describe();
         } else {
             produce();
         }
@@ -188,6 +194,36 @@ public final class KafkaTestClient {
                     say("{\"assigned\": %s, \"member\": %d}", now.stream().sorted().toList(), member);
                 }
             }
+        }
+    }
+
+    private static void describe() throws Exception {
+        int broker = Integer.parseInt(option("--broker"));
+        try (Admin admin = Admin.create(properties())) {
+            Map<String, LogDirDescription> described =
+                    admin.describeLogDirs(List.of(broker)).allDescriptions().get().get(broker);
+            for (Map.Entry<String, LogDirDescription> entry : described.entrySet()) {
+                LogDirDescription logDir = entry.getValue();
+                String sizes = logDir.replicaInfos().entrySet().stream()
+                        .map(replica -> quoted(replica.getKey().toString()) + ": " + replica.getValue().size())
+                        .collect(Collectors.joining(", "));
+                say("{\"logDir\": %s, \"totalBytes\": %s, \"usableBytes\": %s, \"isCordoned\": %s, \"sizes\": {%s}}",
+                        quoted(entry.getKey()), orNull(logDir.totalBytes()), orNull(logDir.usableBytes()),
+                        isCordoned(logDir), sizes);
+            }
+        }
+    }
+
+    private static String orNull(OptionalLong value) {
+        return value.isPresent() ? Long.toString(value.getAsLong()) : "null";
+    }
+
+    /** Clients know it since 4.3, and this file is compiled for older ones too. */
+    private static String isCordoned(LogDirDescription logDir) throws ReflectiveOperationException {
+        try {
+            return LogDirDescription.class.getMethod("isCordoned").invoke(logDir).toString();
+        } catch (NoSuchMethodException tooOld) {
+            return "null";
         }
     }
 

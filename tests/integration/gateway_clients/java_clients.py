@@ -37,7 +37,7 @@ def classes() -> Path:
 
 
 def command(version: str, mode: str, arguments: Iterable[str]) -> list[str]:
-    """``mode`` is ``produce`` or ``consume``."""
+    """``mode`` is ``produce``, ``consume`` or ``describe``."""
     java, *rest = java_command([classes(), *stock_jars(kafka_jars(version))], "KafkaTestClient", [mode, *arguments])
     # log4j's default is to print errors on standard output, between our lines
     return [java, "-Dlog4j2.level=OFF", *rest]

@@ -1,0 +1,239 @@
+"""Who are you? SASL passes through the gateway, TLS ends at it, and client certificates go past it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from brimline import Admin, BrokerId, ClientConfig, DescribeLogDirsOptions
+from brimline.model import Bytes, FailureKind
+from brimline.observe.java_properties import JavaProperties, PropertyEntry
+from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
+from brimline.sandbox.certificates import Authority
+from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client
+from tests.integration.gateway_clients.load import producing
+from tests.integration.gateway_clients.logins import Login
+from tests.integration.gateway_clients.read_back import read_back
+from tests.integration.gateway_clients.verification import verify_read_back
+from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config
+from tests.integration.kip_1187_client import Described, describe_over
+from tests.integration.raw_kafka import logged_in, request
+from tests.sandbox.test_security import served_certificate
+
+pytestmark = pytest.mark.integration
+
+VOLUMES = (VolumeSpec(size=Bytes(128 << 20)),)
+NOTHING_IS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
+OPERATOR, GUEST = ("operator", "opens-it"), ("guest", "has-no-rights")
+CLUSTER_AUTHORIZATION_FAILED = 31
+WHY = {"reason": "who may pass", "by": "test"}
+
+
+def operator(protocol: str, mechanism: str, ca: Path | None = None) -> Login:
+    user, password = OPERATOR
+    return Login(protocol=protocol, mechanism=mechanism, user=user, password=password, ca=ca)
+
+
+def produce_through_a_fence(sandbox: Sandbox, fronting: RunningGateway, client: Client, login: Login) -> None:
+    """Some records, a fence, its release, some more: all are stored, once and in order."""
+    topic = f"{client}-{login.protocol}-{login.mechanism}"
+    create_topic(sandbox, topic)
+    with producing(client, sandbox.bootstrap_servers, topic, rate=50, properties=login.in_words_of(client)) as load:
+        load.wait_for_acks(10)
+        assert fronting.ask("fence", topic=topic, **WHY)["ok"]
+        eventually(lambda: any(row["topic"] == topic for row in fronting.state()["refusals"]))
+        assert fronting.ask("unfence", topic=topic, **WHY)["ok"]
+        load.wait_for_acks(10)
+    assert load.failures == []
+    assert load.acked() == set(range(load.sent))
+    assert verify_read_back(sandbox, load) == {0: list(range(load.sent))}
+
+
+# --- SASL without TLS
+
+
+@pytest.fixture(scope="module")
+def sasl() -> Iterator[Sandbox]:
+    security = SecuritySpec(
+        protocol="SASL_PLAINTEXT",
+        mechanisms=("PLAIN", "SCRAM-SHA-256"),
+        users=dict((OPERATOR, GUEST)),
+        super_users=(OPERATOR[0],),
+        acls=True,
+    )
+    with Sandbox(SandboxSpec(volumes=VOLUMES, fronted=True, security=security)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("client", "mechanism"), [(KAFKA_PYTHON, "PLAIN"), (LIBRDKAFKA_IDEMPOTENT, "SCRAM-SHA-256")], ids=str
+)
+def test_sasl_passes_through(sasl: Sandbox, tmp_path: Path, client: Client, mechanism: str) -> None:
+    with gateway(sasl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting:
+        produce_through_a_fence(sasl, fronting, client, operator("SASL_PLAINTEXT", mechanism))
+
+
+def test_whoever_may_not_describe_gets_no_sizes_from_the_gateway_either(sasl: Sandbox, tmp_path: Path) -> None:
+    """Neither from a gateway that does not know its broker's versions yet, nor from one that does."""
+    stock = request(DescribeLogDirsRequest(topics=None), 5)
+    with gateway(sasl, tmp_path / "gateway.log", NOTHING_IS_FULL):
+        with logged_in(sasl.bootstrap_servers, *GUEST) as connection:
+            at_first = describe_over(connection, include_remote_info=True)
+            connection.answers(request(ApiVersionsRequest(), 2))
+            later = describe_over(connection, include_remote_info=True)
+            through = connection.answers(stock)
+        with logged_in(sasl.direct_servers, *GUEST) as connection:
+            direct = connection.answers(stock)
+        by_our_own = failure_of(sasl, GUEST)
+
+    assert through == direct
+    assert at_first == later == Described(error_code=CLUSTER_AUTHORIZATION_FAILED, log_dirs=())
+    assert by_our_own is FailureKind.NOT_AUTHORIZED
+
+
+def failure_of(sandbox: Sandbox, who: tuple[str, str]) -> FailureKind | None:
+    user, password = who
+    login = Login(protocol="SASL_PLAINTEXT", mechanism="PLAIN", user=user, password=password)
+    properties = JavaProperties(PropertyEntry(key, value, "test") for key, value in login.java().items())
+    with Admin(ClientConfig.from_properties(sandbox.bootstrap_servers, properties)) as admin:
+        answer = admin.describe_log_dirs(options=DescribeLogDirsOptions(include_remote_info=True))[BrokerId(1)]
+    return None if answer.failure is None else answer.failure.kind
+
+
+def test_tls_at_the_gateway_before_a_listener_without(sasl: Sandbox, tmp_path: Path) -> None:
+    """The broker goes on without a certificate; the gateway's is a PEM file."""
+    tls = tmp_path / "tls"
+    Authority(tls, "PEM")
+    store = {"type": "PEM", "location": str(tls / "broker-key-store")}
+    added = {f"listener.name.client.ssl.keystore.{key}": value for key, value in store.items()}
+    added["brimline.gateway.security.protocol.map"] = "CLIENT:SASL_SSL"
+    with gateway(sasl, tmp_path / "gateway.log", {**NOTHING_IS_FULL, **added}) as fronting:
+        login = operator("SASL_SSL", "PLAIN", ca=tls / "ca.pem")
+        produce_through_a_fence(sasl, fronting, LIBRDKAFKA_IDEMPOTENT, login)
+
+
+# --- TLS on both sides
+
+
+@pytest.fixture(scope="module")
+def sasl_ssl() -> Iterator[Sandbox]:
+    security = SecuritySpec(protocol="SASL_SSL", mechanisms=("SCRAM-SHA-512",), users=dict((OPERATOR,)))
+    with Sandbox(SandboxSpec(volumes=VOLUMES, fronted=True, security=security)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("client", [JAVA_4, KAFKA_PYTHON], ids=str)
+def test_tls_ends_at_the_gateway_and_begins_anew(sasl_ssl: Sandbox, tmp_path: Path, client: Client) -> None:
+    login = operator("SASL_SSL", "SCRAM-SHA-512", ca=sasl_ssl.ca_pem)
+    with gateway(sasl_ssl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting:
+        produce_through_a_fence(sasl_ssl, fronting, client, login)
+
+
+def test_a_renewed_certificate_is_shown_without_a_restart(sasl_ssl: Sandbox, tmp_path: Path) -> None:
+    """The broker itself still has the one of before, and the connections that were open go on."""
+    login = operator("SASL_SSL", "SCRAM-SHA-512", ca=sasl_ssl.ca_pem)
+    properties = login.in_words_of(KAFKA_PYTHON)
+    create_topic(sasl_ssl, "renewed")
+    with gateway(sasl_ssl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting:
+        before = served_certificate(sasl_ssl)
+        servers = sasl_ssl.bootstrap_servers
+        with producing(KAFKA_PYTHON, servers, "renewed", rate=50, name="old", properties=properties) as old:
+            old.wait_for_acks(10)
+            sasl_ssl.renew_broker_certificate()
+            eventually(lambda: served_certificate(sasl_ssl) != before)
+            with producing(KAFKA_PYTHON, servers, "renewed", rate=50, name="new", properties=properties) as new:
+                new.wait_for_acks(10)
+            old.wait_for_acks(10)
+        said = [line for line in fronting.said() if line["event"] == "certificate"]
+
+    assert old.failures == new.failures == []
+    assert [line["level"] for line in said] == ["info"]
+    for load in (old, new):
+        verify_read_back(sasl_ssl, load)
+
+
+# --- TLS without SASL, and client certificates beside it
+
+
+@pytest.fixture(scope="module")
+def ssl() -> Iterator[Sandbox]:
+    """A listener MTLS beside the client listener, with the same key, that asks for the client's certificate."""
+    security = SecuritySpec(protocol="SSL", key_store="JKS")
+    with Sandbox(SandboxSpec(volumes=VOLUMES, fronted=True, security=security)) as running:
+        broker = running.broker(1)
+        (port,) = running.reserve_ports(1)
+        own = "listener.name.client.ssl."
+        same = {key.replace(own, OF_MTLS): value for key, value in broker.properties.items() if key.startswith(own)}
+        added = {
+            "listeners": f"MTLS://127.0.0.1:{port}",
+            "advertised.listeners": f"MTLS://127.0.0.1:{port}",
+            "listener.security.protocol.map": "MTLS:SSL",
+        }
+        broker.alter_properties({key: f"{broker.properties[key]},{value}" for key, value in added.items()})
+        broker.alter_properties({**same, OF_MTLS + "client.auth": "required"})
+        broker.restart()
+        yield running
+
+
+OF_MTLS = "listener.name.mtls.ssl."
+
+
+def mtls_address(sandbox: Sandbox) -> str:
+    return sandbox.broker(1).properties["listeners"].rpartition("MTLS://")[2]
+
+
+def test_tls_alone_with_a_java_key_store(ssl: Sandbox, tmp_path: Path) -> None:
+    with gateway(ssl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting:
+        produce_through_a_fence(ssl, fronting, JAVA_4, Login(protocol="SSL", ca=ssl.ca_pem))
+
+
+def test_a_listener_with_client_certificates_is_left_alone(ssl: Sandbox, tmp_path: Path) -> None:
+    """Its clients reach the broker as before, and no fence reaches them."""
+    create_topic(ssl, "certified")
+    with gateway(ssl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting:
+        assert [listener["name"] for listener in fronting.state()["listeners"]] == ["CLIENT"]
+        assert fronting.ask("fence", topic="certified", **WHY)["ok"]
+        with certified_producer(ssl, ssl.client_pem) as producer:
+            producer.send("certified", b"past the gateway", partition=0).get(timeout=PATIENCE_SECONDS)
+        with pytest.raises(KafkaError), certified_producer(ssl, None, patience_seconds=2):
+            pass
+        assert fronting.ask("unfence", topic="certified", **WHY)["ok"]
+
+    assert [stored.value for stored in read_back(ssl, "certified", 0)] == ["past the gateway"]
+
+
+@contextmanager
+def certified_producer(
+    sandbox: Sandbox, certificate: Path | None, patience_seconds: int = PATIENCE_SECONDS
+) -> Iterator[KafkaProducer]:
+    producer = KafkaProducer(
+        bootstrap_servers=mtls_address(sandbox),
+        security_protocol="SSL",
+        ssl_cafile=str(sandbox.ca_pem),
+        ssl_certfile=None if certificate is None else str(certificate),
+        bootstrap_timeout_ms=patience_seconds * 1000,
+    )
+    try:
+        yield producer
+    finally:
+        producer.close(timeout=0)
+
+
+def test_a_gateway_that_is_told_to_stand_before_it_says_why_it_will_not(ssl: Sandbox) -> None:
+    (port,) = ssl.reserve_ports(1)
+    told = {"brimline.gateway.listeners": f"MTLS://127.0.0.1:{port}"}
+    config = write_gateway_config(ssl, {**ENFORCING, **told})
+    command = ssl.inside([sys.executable, "-m", "brimline.cli", "gateway", "--config", str(config)])
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+
+    assert done.returncode == 1
+    assert "it asks its clients for certificates" in done.stderr
