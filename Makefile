@@ -3,6 +3,8 @@
 .PHONY: help setup demo test test-long bench lint lock clean
 
 PYTHON := .venv/bin/python
+# Real clusters are waited for more than they compute. A file's tests stay together, because they share a cluster.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 # Where scripts/setup.sh puts promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 
@@ -23,7 +25,7 @@ lint: setup ## ruff, mypy --strict, import contracts
 	.venv/bin/lint-imports --no-cache
 
 test: lint ## what CI runs: lint, then every test that takes seconds, on real parts
-	.venv/bin/pytest -m "not long"
+	.venv/bin/pytest -m "not long" $(SIDE_BY_SIDE)
 
 test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing
 	.venv/bin/pytest -m long
