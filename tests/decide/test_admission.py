@@ -55,24 +55,25 @@ def test_without_a_fence_everything_is_admitted(batch: Batch) -> None:
 
 
 def test_a_plain_batch_is_refused_and_not_remembered() -> None:
-    assert verdict(PLAIN, FULL) == Verdict(refusal=FULL.refusal, held=None)
+    assert verdict(PLAIN, FULL) == Verdict(refusal=FULL.refusal, held=None, code=56)
 
 
 def test_an_idempotent_batch_is_refused_and_remembered() -> None:
-    assert verdict(IDEMPOTENT, FULL) == Verdict(refusal=FULL.refusal, held=RefusedSequence(0, 5, NOW))
+    assert verdict(IDEMPOTENT, FULL) == Verdict(refusal=FULL.refusal, held=RefusedSequence(0, 5, NOW), code=56)
 
 
 @pytest.mark.parametrize("error", [RejectError.POLICY_VIOLATION, RejectError.NOT_ENOUGH_SPACE])
 def test_nothing_is_remembered_of_a_final_refusal(error: RejectError) -> None:
-    assert verdict(IDEMPOTENT, FULL, error=error) == Verdict(refusal=FULL.refusal, held=None)
+    assert verdict(IDEMPOTENT, FULL, error=error) == Verdict(refusal=FULL.refusal, held=None, code=error)
 
 
-def test_what_comes_too_early_is_told_so() -> None:
-    assert verdict(Batch(base_sequence=6), None, HELD) == Verdict(refusal=HELD_BACK, held=HELD)
+def test_what_comes_too_early_is_answered_as_by_a_broker_that_knows_the_producer() -> None:
+    out_of_order = 45
+    assert verdict(Batch(base_sequence=6), None, HELD) == Verdict(refusal=HELD_BACK, held=HELD, code=out_of_order)
 
 
 def test_where_a_fence_stands_the_fence_is_named() -> None:
-    assert verdict(Batch(base_sequence=6), FULL, HELD) == Verdict(refusal=FULL.refusal, held=HELD)
+    assert verdict(Batch(base_sequence=6), FULL, HELD) == Verdict(refusal=FULL.refusal, held=HELD, code=56)
 
 
 def test_the_refused_batch_itself_is_admitted_when_the_fence_is_gone() -> None:

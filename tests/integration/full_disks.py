@@ -26,6 +26,7 @@ FIRST, SECOND = "volume-0/log-dir-0", "volume-1/log-dir-0"
 
 STORED = 0
 KAFKA_STORAGE_ERROR = 56
+OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 PATIENT = {"delivery.timeout.ms": "600000", "max.block.ms": "600000", "buffer.memory": str(4 * MIB)}
 """For Java producers that are refused for as long as a slow machine takes: none of them shall give up meanwhile."""
 

@@ -21,6 +21,7 @@ from tests.integration.full_disks import (
     FIRST,
     KAFKA_STORAGE_ERROR,
     NO_LIMIT,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
     PATIENT,
     SECOND,
     STORED,
@@ -251,7 +252,7 @@ def test_a_gateway_that_is_killed_while_it_refuses_still_knows_what_it_refused(
 
     assert refused == KAFKA_STORAGE_ERROR
     assert fences == []
-    assert [answer.code for answer in said] == [KAFKA_STORAGE_ERROR, STORED, STORED]
+    assert [answer.code for answer in said] == [OUT_OF_ORDER_SEQUENCE_NUMBER, STORED, STORED]
     assert [answer.offset for answer in said[1:]] == [0, 1]
     for each in (native, java):
         assert each.failures == []

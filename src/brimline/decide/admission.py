@@ -28,6 +28,10 @@ never uploaded, so it never leaves the disk; without offsets and transaction sta
 have not read yet is what nobody dares to delete. Nearly all of it is written inside the broker, out of a gateway's
 sight; what does come this way comes from Kafka's own parts."""
 
+OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+"""What a broker that knows the producer answers to a batch whose predecessor is missing. Clients know best what to make
+of it: while they still have the predecessor they retry both in order, and once they have given it up they begin a new
+epoch. A plain "try again later" would keep such a client waiting for a batch that never comes."""
 HELD_BACK = "an earlier batch of this producer was refused for lack of space and must come first"
 
 
@@ -110,7 +114,7 @@ class ProducedBatch(Protocol):
 
 
 class Verdict(NamedTuple):
-    """``refusal`` is the text for the client, ``None`` when the batch is admitted.
+    """``refusal`` is the text for the client, ``None`` when the batch is admitted; ``code`` is the error beside it.
 
     ``held`` is what must be remembered of the producer and partition from now on. Where it is not the entry that was
     given, it has to be written down, or forgotten if there is none, before the client is answered.
@@ -118,6 +122,7 @@ class Verdict(NamedTuple):
 
     refusal: str | None
     held: RefusedSequence | None
+    code: int = 0
 
 
 _ADMITTED = Verdict(refusal=None, held=None)
@@ -139,7 +144,7 @@ def judge(
     if batch.is_control or topic in EXEMPT_TOPICS:
         return Verdict(refusal=None, held=held)
     if batch.producer_id < 0 or batch.base_sequence < 0:
-        return Verdict(refusal=None if fence is None else fence.refusal, held=held)
+        return Verdict(refusal=None, held=held) if fence is None else Verdict(fence.refusal, held, int(error))
     ruling = rule_on(
         batch.producer_epoch,
         batch.base_sequence,
@@ -149,11 +154,12 @@ def judge(
         now=now,
         expiry_seconds=expiry_seconds,
     )
-    refusal = None
-    if ruling.is_refused:
-        # Where both hold, the fence is what the reader can do something about.
-        refusal = HELD_BACK if fence is None else fence.refusal
-    return Verdict(refusal=refusal, held=ruling.held)
+    if not ruling.is_refused:
+        return Verdict(refusal=None, held=ruling.held)
+    if fence is None:
+        return Verdict(refusal=HELD_BACK, held=ruling.held, code=OUT_OF_ORDER_SEQUENCE_NUMBER)
+    # Where both hold, the fence is what the reader can do something about.
+    return Verdict(refusal=fence.refusal, held=ruling.held, code=int(error))
 
 
 def why_full(log_dir: str, space: Space, limits: DiskLimits) -> str:

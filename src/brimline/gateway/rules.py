@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from brimline.decide import admission
-from brimline.decide.admission import RejectError
+from brimline.decide.admission import RejectError, Verdict
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS
 from brimline.gateway.connection import Connection
 from brimline.gateway.counters import Counters, Refused
@@ -121,18 +121,18 @@ class Rules:
             topic = part.topic if part.topic is not None else _name_of(placement, part.topic_id)
             if topic is None:
                 continue  # a topic that nobody here has heard of: the broker answers
-            text = self._text_of_refusal(topic, part, snapshot, placement, now)
-            if text is None:
+            verdict = self._verdict(topic, part, snapshot, placement, now)
+            if verdict.refusal is None:
                 continue
             counted = self._counters.refused if self.enforces else self._counters.would_refuse
             counted.add(Refused(topic, part.partition, client), part.records_bytes)
             if self.enforces:
-                refusals[position] = Refusal(part, int(self.settings.error), text)
+                refusals[position] = Refusal(part, verdict.code, verdict.refusal)
         return refusals
 
-    def _text_of_refusal(
+    def _verdict(
         self, topic: str, part: ProducePart, snapshot: FenceSnapshot, placement: Placement, now: int
-    ) -> str | None:
+    ) -> Verdict:
         fence = snapshot.of(topic, placement.log_dir_of(topic, part.partition))
         key = None
         held = None
@@ -154,7 +154,7 @@ class Rules:
                 self._memory.forget(key)
             else:
                 self._memory.put(key, verdict.held)
-        return verdict.refusal
+        return verdict
 
     def _slow_down(self, connection: Connection) -> float:
         """How long the answer to a wholly refused request waits, so that a connection keeps to the rate."""
