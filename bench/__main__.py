@@ -67,8 +67,8 @@ SECTIONS = (
         " perf tools, 1 KB records in batches of 64 KB; with TLS both proxies terminate it before a plain listener."
         " HAProxy's own ratio to direct stands beside the gateway's: it tells what a forwarder costs on this machine."
         " Added time: one connection, one request under way, to a backend that only answers, all on one core; what a"
-        " way takes more than the direct one in the same round. Refused requests: one connection with 16 under way;"
-        " directly, the broker refuses a topic that it does not have.",
+        " way takes more than the direct one in the same round, with real-time priority where that is allowed. Refused"
+        " requests: one connection with 16 under way; directly, the broker refuses a topic that it does not have.",
         header=gateway_rows.HEADER,
         rows=gateway.figures,
     ),
