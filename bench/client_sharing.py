@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from bench.client_matrix_site import SMALL_SEGMENTS, Site, shortened
 from brimline.decide.admission import RejectError
 from tests.integration.gateway_clients.clients import JAVA_4
-from tests.integration.gateway_clients.load import producing
+from tests.integration.gateway_clients.load import Load, producing
 
 RATE = 2000.0
 """Records per second, half of them to the partition that is refused."""
 VALUE_BYTES = 2000
 STEPS = 8
 SETTLING_SECONDS = 5
+LONGEST_PAUSE_SECONDS = 200
+"""A batch that has expired makes the producer wait for those behind it to expire too: its delivery timeout, 120 s."""
 DEFAULT_BUFFER, SMALL_BUFFER = 32 << 20, 1 << 20
 HEADER = (
-    f"| error | buffer.memory | before | while the other one is refused, in {STEPS} equal steps | after | failed |\n"
-    "|---|---|---|---|---|---|"
+    f"| error | buffer.memory | before | while the other one is refused, in {STEPS} equal steps "
+    "| the refused one resumes after | then | failed |\n|---|---|---|---|---|---|---|"
 )
 
 
@@ -70,11 +72,13 @@ def _row(site: Site, topic: str, sharing: Sharing) -> str:
         with site.fence():
             time.sleep(sharing.refused_seconds)
         released = time.monotonic()
+        resumed = _next_ack(load, refused)
         time.sleep(2 * SETTLING_SECONDS)
         step = sharing.refused_seconds / STEPS
         during = [load.rate_between(fenced + n * step, fenced + (n + 1) * step, healthy) for n in range(STEPS)]
         before = load.rate_between(began, fenced, healthy)
-        after = load.rate_between(released + SETTLING_SECONDS, released + 2 * SETTLING_SECONDS, healthy)
+        after = load.rate_between(resumed + SETTLING_SECONDS, resumed + 2 * SETTLING_SECONDS, healthy)
+        load.stop(LONGEST_PAUSE_SECONDS)
     failed = Counter(failure.error for failure in load.failures)
     samples = {failure.error: shortened(failure.text) for failure in load.failures}
     names = "; ".join(f"{count} {name} (`{samples[name]}`)" for name, count in failed.items()) or "none"
@@ -82,4 +86,15 @@ def _row(site: Site, topic: str, sharing: Sharing) -> str:
     words += f", refused for {sharing.refused_seconds} s"
     rates = ", ".join(f"{rate:.0f}" for rate in during)
     buffer = f"{sharing.buffer_bytes >> 20} MB{words}"
-    return f"| {int(sharing.error)} | {buffer} | {before:.0f} | {rates} | {after:.0f} | {names} |"
+    pause = f"{resumed - released:.0f} s"
+    return f"| {int(sharing.error)} | {buffer} | {before:.0f} | {rates} | {pause} | {after:.0f} | {names} |"
+
+
+def _next_ack(load: Load, partition: int) -> float:
+    """When something of this partition is acknowledged again."""
+    known, give_up_at = len(load.acked(partition)), time.monotonic() + LONGEST_PAUSE_SECONDS
+    while len(load.acked(partition)) == known:
+        if time.monotonic() > give_up_at:
+            raise RuntimeError(f"nothing was acknowledged for {LONGEST_PAUSE_SECONDS} s after the release")
+        time.sleep(0.1)
+    return time.monotonic()

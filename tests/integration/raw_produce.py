@@ -64,9 +64,9 @@ class RawProducer:
         assert answer is not None, "the connection was closed instead of an answer"
         return answer
 
-    def is_closed_after(self, parts: Parts) -> bool:
+    def is_closed_after(self, parts: Parts, *, acks: int = 0) -> bool:
         """Produce without acknowledgement, to which there is no answer, and wait for the end of the connection."""
-        return self._connection.ask(_frame(parts, None, acks=0)) is None
+        return self._connection.ask(_frame(parts, None, acks=acks)) is None
 
     def api_versions(self) -> bytes:
         """What is offered, as it comes."""

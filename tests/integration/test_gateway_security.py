@@ -25,8 +25,10 @@ from tests.integration.gateway_clients.read_back import read_back
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config
 from tests.integration.kip_1187_client import Described, describe_over
-from tests.integration.raw_kafka import logged_in, request
+from tests.integration.raw_kafka import logged_in, raw_connection, request
+from tests.integration.raw_produce import RawProducer
 from tests.sandbox.test_security import served_certificate
+from tests.wire.produce_messages import batch
 
 pytestmark = pytest.mark.integration
 
@@ -97,6 +99,29 @@ def test_whoever_may_not_describe_gets_no_sizes_from_the_gateway_either(sasl: Sa
     assert through == direct
     assert at_first == later == Described(error_code=CLUSTER_AUTHORIZATION_FAILED, log_dirs=())
     assert by_our_own is FailureKind.NOT_AUTHORIZED
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_who_has_not_logged_in_learns_nothing_and_holds_nobody_back(sasl: Sandbox, tmp_path: Path, acks: int) -> None:
+    """Not what is full, and not by guessing a producer's id; whoever has logged in is refused as everywhere."""
+    topic = f"secret{acks}"
+    create_topic(sasl, topic)
+    first = {(topic, 0): batch(producer_id=7, producer_epoch=0, base_sequence=0)}
+    with gateway(sasl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting:
+        before = fronting.state()["sequences"]["held"]  # it survives gateways
+        assert fronting.ask("fence", topic=topic, **WHY)["ok"]
+        with raw_connection(sasl.bootstrap_servers) as nobody:
+            closed = RawProducer(nobody).is_closed_after(first, acks=acks)
+        eventually(lambda: fronting.state()["connections"]["open"] == 0)
+        held_by_nobody = fronting.state()["sequences"]["held"]
+        with logged_in(sasl.bootstrap_servers, *OPERATOR) as somebody:
+            said = [RawProducer(somebody).produce(first)[topic, 0] for _ in range(2)]
+        held = fronting.state()["sequences"]["held"]
+
+    assert closed
+    assert held_by_nobody == before
+    assert [(answer.code, answer.text) for answer in said] == [(56, "fenced by hand: who may pass")] * 2
+    assert held == before + 1
 
 
 def failure_of(sandbox: Sandbox, who: tuple[str, str]) -> FailureKind | None:

@@ -400,9 +400,11 @@ def test_one_refused_partition_costs_a_handful_of_buffers_and_no_copy_of_records
 
 
 @pytest.mark.parametrize("refused", [range(4), [0, 1, 2, 3, 3]])
-def test_a_request_for_nothing_is_not_made(refused: Sequence[int]) -> None:
-    with pytest.raises(ValueError, match="nothing"):
-        frame_without(RICH, 9, refused)
+def test_without_all_of_them_it_is_a_request_for_nothing(refused: Sequence[int]) -> None:
+    left = index_produce(memoryview(frame_without(RICH, 9, refused)[4:]), 9)
+
+    assert (left.parts, left.topics) == ((), ())
+    assert left.acks == index_produce(memoryview(encoded_request(RICH, 9)), 9).acks
 
 
 @pytest.mark.parametrize("refused", [[4], [-1], [0, 99]])

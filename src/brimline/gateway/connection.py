@@ -77,13 +77,17 @@ class Connection:
         "client",
         "client_software",
         "in_flight",
+        "is_trusted",
         "listener",
         "refused_at",
         "requests",
         "responses",
+        "when_ended",
     )
 
-    def __init__(self, forwarder: "Forwarder", listener: str, client: Endpoint, broker: Endpoint) -> None:
+    def __init__(
+        self, forwarder: "Forwarder", listener: str, client: Endpoint, broker: Endpoint, *, is_trusted: bool = True
+    ) -> None:
         self._forwarder = forwarder
         self.listener = listener
         self.client = client
@@ -92,6 +96,10 @@ class Connection:
         self.requests = RequestStream(self.in_flight, forwarder.settings.largest_request, forwarder.judge.wants)
         self.responses = ResponseStream(self.in_flight)
         self.client_software = "unknown"
+        self.is_trusted = is_trusted
+        """Whether the broker is known to take requests of this client: with SASL, only once it has answered one."""
+        self.when_ended: Callable[[], None] | None = None
+        """For the rules."""
         self.refused_at = 0.0
         """Up to when this connection's wholly refused requests have used up their rate."""
         self._request_pipe: Pipe | None = None
@@ -207,6 +215,8 @@ class Connection:
             self._forwarder.loop.unwatch(side.fd)
             side.close()
         self._forwarder.ended(self, reason)
+        if self.when_ended is not None:
+            self.when_ended()
 
     # Inside ------------------------------------------------------------------------------------------------------
 

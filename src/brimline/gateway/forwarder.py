@@ -33,6 +33,8 @@ class Listener:
     sockets: tuple[socket.socket, ...]
     upstream_family: socket.AddressFamily
     upstream: Address
+    needs_login: bool = False
+    """Whether clients authenticate with SASL: until the broker has accepted that, they are nobody."""
     client_tls: Callable[[], ssl.SSLContext] | None = None
     broker_tls: Callable[[], ssl.SSLContext] | None = None
 
@@ -222,7 +224,7 @@ class Forwarder:
             broker.close()
             self.counters.closed["broker-unreachable"] += 1
             return
-        connection = Connection(self, listener.name, client, broker)
+        connection = Connection(self, listener.name, client, broker, is_trusted=not listener.needs_login)
         self._connections[connection] = None
         connection.start()
 

@@ -9,17 +9,17 @@ Observing (``enforces`` is false), it counts what it would have refused and chan
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from brimline.decide import admission
-from brimline.decide.admission import RejectError, Verdict
+from brimline.decide.admission import Fence, RejectError, Verdict
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS
 from brimline.gateway.connection import Connection
 from brimline.gateway.counters import Counters, Refused
 from brimline.gateway.describe_rule import DescribeRule, framed
-from brimline.gateway.fences import Fences, FenceSnapshot
+from brimline.gateway.fences import Fences
 from brimline.gateway.placement import Placement
 from brimline.gateway.sequence_memory import SequenceMemory, key_of
 from brimline.wire import api_versions, produce
@@ -95,50 +95,69 @@ class Rules:
             # The broker knows better what is wrong with it, and closes the connection.
             connection.forward([request.frame], request.correlation_id)
             return
-        refusals = self._refusals(index, connection.client_software)
         has_answer = index.acks != _NO_ACKS
+        refusals = self._refusals(index, connection, has_answer=has_answer)
+        is_refused_wholly = len(refusals) == len(index.parts)
         if not refusals:
             connection.forward([request.frame], request.correlation_id if has_answer else None)
-        elif len(refusals) == len(index.parts):
-            if has_answer:
-                frame = refusing_response(request.version, request.correlation_id, refusals.values())
-                connection.answer(frame, after_seconds=self._slow_down(connection))
-        else:
+        elif is_refused_wholly and has_answer and connection.is_trusted:
+            frame = refusing_response(request.version, request.correlation_id, refusals.values())
+            connection.answer(frame, after_seconds=self._slow_down(connection))
+        elif has_answer or not is_refused_wholly:
+            # Whoever is not known yet is refused by way of the broker, with a request for nothing if need be: a client
+            # that has not logged in must not learn what is full, and the broker closes its connection.
             allowed = produce.without(payload, index, refusals.keys())
-            answers = list(refusals.values())
-            place = Expected(request.correlation_id, _merging(request.version, answers)) if has_answer else None
-            connection.forward(allowed, place)
+            merge = _merging(connection, request.version, list(refusals.values()))
+            connection.forward(allowed, Expected(request.correlation_id, merge) if has_answer else None)
         if refusals and not has_answer:
             # There is no answer in which to say it. A broker closes the connection then.
             connection.end_after_this()
 
-    def _refusals(self, index: ProduceIndex, client: str) -> dict[int, Refusal]:
+    def _refusals(self, index: ProduceIndex, connection: Connection, *, has_answer: bool) -> dict[int, Refusal]:
         """Position in the request → refusal. Observing: counts them and returns none."""
         snapshot, placement = self._fences.snapshot, self._placement()
         now = self._now()
+        may_remember = self.enforces and (connection.is_trusted or has_answer)
+        remembered: list[bytes] = []
         refusals: dict[int, Refusal] = {}
         for position, part in enumerate(index.parts):
             topic = part.topic if part.topic is not None else _name_of(placement, part.topic_id)
             if topic is None:
                 continue  # a topic that nobody here has heard of: the broker answers
-            verdict = self._verdict(topic, part, snapshot, placement, now)
+            key = key_of(part.producer_id, topic, part.partition) if may_remember and part.producer_id >= 0 else None
+            fence = snapshot.of(topic, placement.log_dir_of(topic, part.partition))
+            verdict = self._verdict(topic, part, fence, key, now)
             if verdict.refusal is None:
                 continue
+            if key is not None and verdict.held is not None:
+                remembered.append(key)
             counted = self._counters.refused if self.enforces else self._counters.would_refuse
-            counted.add(Refused(topic, part.partition, client), part.records_bytes)
+            counted.add(Refused(topic, part.partition, connection.client_software), part.records_bytes)
             if self.enforces:
                 refusals[position] = Refusal(part, verdict.code, verdict.refusal)
+        if remembered and not connection.is_trusted:
+            self._forget_unless_trusted(connection, remembered)
         return refusals
 
-    def _verdict(
-        self, topic: str, part: ProducePart, snapshot: FenceSnapshot, placement: Placement, now: int
-    ) -> Verdict:
-        fence = snapshot.of(topic, placement.log_dir_of(topic, part.partition))
-        key = None
-        held = None
-        if part.producer_id >= 0 and self.enforces and (fence is not None or not self._memory.is_empty):
-            key = key_of(part.producer_id, topic, part.partition)
-            held = self._memory.get(key)
+    def _forget_unless_trusted(self, connection: Connection, keys: Sequence[bytes]) -> None:
+        """Nobody who cannot log in may make the gateway hold back a producer by guessing its id.
+
+        A connection that ends takes everything under way with it, so that nothing is left to overtake.
+        """
+        before = connection.when_ended
+
+        def ended() -> None:
+            if before is not None:
+                before()
+            if not connection.is_trusted:
+                for key in keys:
+                    self._memory.forget(key)
+
+        connection.when_ended = ended
+
+    def _verdict(self, topic: str, part: ProducePart, fence: Fence | None, key: bytes | None, now: int) -> Verdict:
+        """``key`` is under what the producer is remembered; ``None``: it is not."""
+        held = None if key is None or self._memory.is_empty else self._memory.get(key)
         verdict = admission.judge(
             topic,
             part,
@@ -194,8 +213,9 @@ def _understood_produce(newest: int) -> int:
     return min(newest, produce.MAX_VERSION)
 
 
-def _merging(version: int, refusals: list[Refusal]) -> Callable[[Expected, bytearray], bytes]:
+def _merging(connection: Connection, version: int, refusals: list[Refusal]) -> Callable[[Expected, bytearray], bytes]:
     def merge(_expected: Expected, payload: bytearray) -> bytes:
+        connection.is_trusted = True
         try:
             return merged_response(memoryview(payload), version, refusals)
         except WireError:

@@ -192,6 +192,7 @@ class Gateway:
                 sockets=sockets,
                 upstream_family=family,
                 upstream=address,
+                needs_login=fronted.client_protocol.uses_sasl,
                 client_tls=tls.client_context if tls and fronted.has_client_tls else None,
                 broker_tls=tls.upstream_context if tls and fronted.has_broker_tls else None,
             )

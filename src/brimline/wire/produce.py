@@ -277,11 +277,9 @@ def _topic_id(raw: bytes) -> UUID:
 def without(payload: memoryview, index: ProduceIndex, refused: Collection[int]) -> list[bytes | memoryview]:
     """The whole frame without some parts, for one ``sendmsg``. A topic left without a partition goes with them.
 
-    ``refused`` holds positions in ``index.parts``. At least one part must stay: a request for nothing is not sent.
+    ``refused`` holds positions in ``index.parts``. Without all of them it is a request for nothing; brokers answer it.
     """
     positions = sorted(set(refused))
-    if len(positions) == len(index.parts):
-        raise ValueError("nothing of the request would be left")
     if positions and not 0 <= positions[0] <= positions[-1] < len(index.parts):
         raise ValueError("a position that the request does not have")
     flexible = is_flexible(PRODUCE, index.version)
