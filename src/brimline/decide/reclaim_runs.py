@@ -1,0 +1,119 @@
+"""What the rules say about every log of a device, before it is asked how much has to go.
+
+Whatever a rule allows or forbids is a run of segments from the log's head or to its end, so a log is described by a few
+numbers of segments, each counted from the head: up to there it is going, up to there it may be taken, and so on.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from brimline.decide import reclaim_kernel as kernel
+from brimline.decide.reclaim_device import DeviceColumns
+from brimline.decide.reclaim_going import GoingRuns, beyond_bytes, going_runs, uploaded
+from brimline.decide.reclaim_topics import TopicColumns
+from brimline.model.reclaim import Views
+from brimline.model.reclaim_plan import ReclaimReason
+from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
+
+_OF_FOLDER = np.full(len(FolderKind), ReclaimReason.NOT_A_LOG, dtype=np.uint8)
+_OF_FOLDER[FolderKind.FUTURE] = ReclaimReason.FUTURE_FOLDER
+_OF_FOLDER[FolderKind.DELETE] = ReclaimReason.GOING_DELETE_FOLDER
+_OF_FOLDER[FolderKind.STRAY] = ReclaimReason.STRAY_FOLDER
+_OF_FOLDER[FolderKind.METADATA_LOG] = ReclaimReason.METADATA_LOG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRuns:
+    """From a log's head: going, then removable, then kept by the brakes, one after the other."""
+
+    columns: DeviceColumns
+    standing: UInt8Column
+    """``ReclaimReason`` of each log: ``CANDIDATE``, or why it is left out."""
+    going: GoingRuns
+    removable: Int64Column
+    """From where going ends to here everything may be taken."""
+    old_enough: Int64Column
+    """From the one before to here ``min_retention_bytes`` keeps them."""
+    below_watermark: Int64Column
+    """From the one before to here ``min_retention_ms`` keeps them."""
+    closed: Int64Column
+    """From the one before to here they end above the high watermark; what follows is active."""
+    key: Int64Column
+    """``kernel.monotone`` of every segment."""
+    name_rank: Int64Column
+    """Each log's topic's place among all names."""
+    local_retention_bytes: Int64Column
+
+    @property
+    def is_current(self) -> BoolColumn:
+        return np.equal(self.columns.logs.kind, FolderKind.CURRENT)
+
+
+def runs_of(columns: DeviceColumns, topics: TopicColumns) -> LogRuns:
+    facts, segments = columns.facts, columns.segments
+    age = kernel.ages(
+        segments.newest_timestamp_ms, segments.modified_ns, facts.now_ms, facts.policy.future_tolerance_ms
+    )
+    key = kernel.monotone(age, columns.log_of_segment)
+    standing = _standing(columns, topics)
+    going = going_runs(columns, topics)
+    closed = np.maximum(columns.closed, going.until)
+    below_watermark = np.maximum(columns.ends_up_to(columns.logs.high_watermark), going.until)
+    old_enough = np.clip(_old_enough(columns, key), going.until, below_watermark)
+    beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
+    return LogRuns(
+        columns=columns,
+        standing=standing,
+        going=going,
+        removable=np.clip(beyond_minimum, going.until, old_enough),
+        old_enough=old_enough,
+        below_watermark=below_watermark,
+        closed=closed,
+        key=key,
+        name_rank=topics.name_rank[columns.logs.topic],
+        local_retention_bytes=_local_retention_bytes(columns, topics, going),
+    )
+
+
+def _standing(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
+    logs = columns.logs
+    protection = topics.protection(columns.facts.policy.protected_topics)[logs.topic]
+    offsets_known = (logs.log_start_offset >= 0) & (logs.high_watermark >= 0)
+    standing = protection.copy()
+    # The strongest comes last.
+    for is_so, code in (
+        (~offsets_known, ReclaimReason.OFFSETS_UNKNOWN),
+        (logs.views != Views.AGREE, ReclaimReason.VIEWS_DISAGREE),
+        (logs.is_moving, ReclaimReason.MOVING),
+    ):
+        standing[is_so & (protection == ReclaimReason.CANDIDATE)] = code
+    return np.where(logs.kind == FolderKind.CURRENT, standing, _OF_FOLDER[logs.kind])
+
+
+def _old_enough(columns: DeviceColumns, key: Int64Column) -> Int64Column:
+    minimum = columns.facts.policy.min_retention_ms
+    if minimum <= 0:
+        return columns.closed
+    newest = columns.facts.now_ms - minimum
+    if newest < 0:
+        return np.zeros_like(columns.closed)
+    most = (np.arange(len(columns.logs), dtype=np.int64) << kernel.AGE_BITS) + newest
+    return np.searchsorted(key, most, side="right") - columns.begin
+
+
+def _beyond_minimum(columns: DeviceColumns) -> Int64Column:
+    minimum = columns.facts.policy.min_retention_bytes
+    if minimum <= 0:
+        return columns.closed
+    return beyond_bytes(columns, np.full(len(columns.logs), minimum, dtype=np.int64))
+
+
+def _local_retention_bytes(columns: DeviceColumns, topics: TopicColumns, going: GoingRuns) -> Int64Column:
+    """A tiered log's closed segments that are uploaded and not going: lower local limits would let them go."""
+    logs = columns.logs
+    could_go = topics.is_copying[logs.topic] & (logs.kind == FolderKind.CURRENT)
+    if not could_go.any():
+        return np.zeros(len(logs), dtype=np.int64)
+    until = np.minimum(uploaded(columns), columns.ends_up_to(logs.high_watermark))
+    return np.where(could_go, columns.allocated(going.until, np.maximum(until, going.until)), 0)

@@ -1,0 +1,176 @@
+"""From the scans of a broker's log dirs and what the cluster says of its replicas to the tables of a plan.
+
+The rows of the logs are the folders of the first scan, then those of the second, and so on; so are the segments. The
+size of a preallocated active segment is the broker's: its file is longer than what was written to it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import accumulate
+
+import numpy as np
+
+from brimline.decide import reclaim_kernel as kernel
+from brimline.decide.reclaim_views import BrokerView, FolderView, compare_views
+from brimline.model import Bytes, Offset, TopicPartition
+from brimline.model.reclaim import (
+    NO_TOPIC,
+    CleanupRules,
+    DeviceFacts,
+    LogTable,
+    ReclaimTables,
+    SegmentTable,
+    TopicFacts,
+    Views,
+)
+from brimline.model.scan import FileKind, FolderKind, FolderState, Int64Column, LogDirScan
+
+_UNKNOWN = -1
+_LOG_COLUMNS = tuple(field.name for field in fields(LogTable) if field.name != "segments_begin")
+_OFFSETS = ("log_start_offset", "high_watermark", "log_end_offset", "highest_remote_offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScannedLogDir:
+    """``scan`` with timestamps and topic ids; ``replicas`` are the current ones that the broker describes in it."""
+
+    scan: LogDirScan
+    device: int
+    """Row in the devices."""
+    replicas: Mapping[TopicPartition, BrokerView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BrokerTables:
+    """The tables of one broker, and which log dir each log is in."""
+
+    tables: ReclaimTables
+    log_dirs: tuple[str, ...]
+    ends: tuple[int, ...]
+    """Row at which the logs of each log dir end."""
+
+    def log_dir(self, log: int) -> str:
+        return self.log_dirs[bisect_right(self.ends, log)]
+
+
+def broker_tables(
+    log_dirs: Sequence[ScannedLogDir], topics: Mapping[str, CleanupRules], devices: Sequence[DeviceFacts]
+) -> BrokerTables:
+    """A topic that is on the disk and not in ``topics`` is one of which nothing is known."""
+    names = sorted({name for each in log_dirs for name in each.scan.folders.topics if name is not None})
+    places = {name: row for row, name in enumerate(names)}
+    moving = frozenset(partition for each in log_dirs for partition in _copied_to(each.scan))
+    parts = [_log_table(each, places, moving) for each in log_dirs]
+    logs = LogTable(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _LOG_COLUMNS},
+        segments_begin=_joined_begins([part.segments_begin for part in parts]),
+    )
+    tables = ReclaimTables(
+        devices=tuple(devices),
+        topics=tuple(TopicFacts(name=name, rules=topics.get(name)) for name in names),
+        logs=logs,
+        segments=_segment_table(log_dirs),
+    )
+    return BrokerTables(
+        tables=tables,
+        log_dirs=tuple(each.scan.path for each in log_dirs),
+        ends=tuple(accumulate(len(each.scan.folders) for each in log_dirs)),
+    )
+
+
+def _copied_to(scan: LogDirScan) -> Iterator[TopicPartition]:
+    for row in scan.folders.rows_of(FolderKind.FUTURE):
+        partition = scan.folders.topic_partition(row)
+        if partition is not None:
+            yield partition
+
+
+def _log_table(log_dir: ScannedLogDir, places: Mapping[str, int], moving: frozenset[TopicPartition]) -> LogTable:
+    folders, segments = log_dir.scan.folders, log_dir.scan.segments
+    offsets = {name: np.full(len(folders), _UNKNOWN, dtype=np.int64) for name in _OFFSETS}
+    views = np.full(len(folders), Views.NOT_DESCRIBED, dtype=np.uint8)
+    is_moving = np.zeros(len(folders), dtype=np.bool_)
+    for row, view in _folder_views(log_dir.scan):
+        broker = _broker_view(log_dir, row)
+        is_moving[row] = folders.topic_partition(row) in moving
+        views[row] = compare_views(view, broker)
+        for name, column in offsets.items():
+            offset = None if broker is None else getattr(broker, name)
+            column[row] = _UNKNOWN if offset is None else offset
+    in_segments = np.bincount(segments.folder, weights=segments.allocated_bytes, minlength=len(folders))
+    deleted, foreign = folders.allocated[:, FileKind.DELETED], folders.allocated[:, FileKind.FOREIGN]
+    return LogTable(
+        device=np.full(len(folders), log_dir.device, dtype=np.int32),
+        topic=np.array([places.get(name or "", NO_TOPIC) for name in folders.topics], dtype=np.int32),
+        partition=folders.partition,
+        kind=folders.kind,
+        is_moving=is_moving,
+        views=views,
+        segments_begin=folders.segments_begin,
+        **offsets,
+        deleted_bytes=deleted,
+        foreign_bytes=foreign,
+        other_bytes=folders.allocated_bytes - deleted - foreign - in_segments.astype(np.int64),
+    )
+
+
+def _folder_views(scan: LogDirScan) -> Iterator[tuple[int, FolderView]]:
+    """Of the current replicas, by their rows."""
+    folders = scan.folders
+    closed, states, begin = _closed_bytes(scan).tolist(), folders.state.tolist(), folders.segments_begin.tolist()
+    for row in folders.rows_of(FolderKind.CURRENT):
+        has_segments = begin[row] < begin[row + 1]
+        view = FolderView(
+            is_read=states[row] == FolderState.READ,
+            topic_id=folders.topic_id(row),
+            first_base_offset=Offset(int(scan.segments.base_offset[begin[row]])) if has_segments else None,
+            closed_bytes=Bytes(closed[row]),
+        )
+        yield row, view
+
+
+def _closed_bytes(scan: LogDirScan) -> Int64Column:
+    """Of every folder: the lengths of all its logs but the last."""
+    begin, end = scan.folders.segments_begin[:-1], scan.folders.segments_begin[1:]
+    before = kernel.sums(scan.segments.log_bytes)
+    return np.asarray(before[np.maximum(end - 1, begin)] - before[begin], dtype=np.int64)
+
+
+def _segment_table(log_dirs: Sequence[ScannedLogDir]) -> SegmentTable:
+    return SegmentTable(
+        log_bytes=np.concatenate([_written_bytes(each) for each in log_dirs]),
+        **{
+            name: np.concatenate([getattr(each.scan.segments, name) for each in log_dirs])
+            for name in ("base_offset", "allocated_bytes", "newest_timestamp_ms", "modified_ns")
+        },
+    )
+
+
+def _written_bytes(log_dir: ScannedLogDir) -> Int64Column:
+    scan = log_dir.scan
+    written = scan.segments.log_bytes
+    preallocated = np.flatnonzero(scan.segments.is_preallocated)
+    if not len(preallocated):
+        return written
+    written, closed = written.copy(), _closed_bytes(scan)
+    for row in preallocated.tolist():
+        folder = int(scan.segments.folder[row])
+        broker = _broker_view(log_dir, folder)
+        if broker is not None:
+            written[row] = max(broker.size - int(closed[folder]), 0)
+    return written
+
+
+def _broker_view(log_dir: ScannedLogDir, folder: int) -> BrokerView | None:
+    partition = log_dir.scan.folders.topic_partition(folder)
+    if partition is None or log_dir.scan.folders.kind[folder] != FolderKind.CURRENT:
+        return None
+    return log_dir.replicas.get(partition)
+
+
+def _joined_begins(parts: Sequence[Int64Column]) -> Int64Column:
+    """Each part's begins, moved behind the segments of the parts before it."""
+    ends = list(accumulate((int(part[-1]) for part in parts), initial=0))
+    moved = [part[:-1] + end for part, end in zip(parts, ends, strict=False)]
+    return np.concatenate([*moved, np.array(ends[-1:], dtype=np.int64)])

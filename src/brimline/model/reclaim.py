@@ -1,0 +1,188 @@
+"""What a reclaim plan is made from: devices, logs, segments, and what Kafka and the operator say of them.
+
+Four tables, each pointing into the next: a segment belongs to a log, a log to a device and to a topic. One broker has a
+few log dirs on a device or two, a fleet has millions of segments on hundreds of devices; both are the same tables. A
+**log** is any folder of a log dir, one row each, so that every byte of a log dir is in some row; only replicas'
+folders have segments and a topic.
+
+In a column -1 stands for "unknown", everywhere else ``None`` does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from brimline.model.partitions import TopicPartition
+from brimline.model.quantities import Bytes
+from brimline.model.scan import BoolColumn, Int32Column, Int64Column, UInt8Column
+
+CEILING_OFF = 100
+"""``log.retention.disk.usage.percent`` of 100 is no ceiling: no disk is used more than wholly."""
+NO_TOPIC = -1
+"""The topic of a folder that is no replica's."""
+USE_RETENTION = -2
+"""``local.retention.ms`` and ``local.retention.bytes`` of -2: as ``retention.ms`` and ``retention.bytes``."""
+AN_HOUR_MS = 3_600_000
+
+
+class Views(IntEnum):
+    """Do the files and the broker's answer tell the same story of a log? Only then is it trimmed."""
+
+    AGREE = 0
+    NOT_DESCRIBED = 1
+    NOT_READABLE = 2
+    TOPIC_ID_UNKNOWN = 3
+    OTHER_TOPIC_ID = 4
+    SEGMENTS_MISSING = 5
+    OTHER_OFFSETS = 6
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def sentence(self) -> str:
+        return _VIEWS[self]
+
+
+_VIEWS = {
+    Views.AGREE: "the files and the broker's answer agree",
+    Views.NOT_DESCRIBED: "the broker does not describe the replica in this log dir",
+    Views.NOT_READABLE: "the folder cannot be looked into",
+    Views.TOPIC_ID_UNKNOWN: "the topic id is not known from both sides, and a name may have been used twice",
+    Views.OTHER_TOPIC_ID: "the folder is of another topic that had the same name",
+    Views.SEGMENTS_MISSING: "the broker counts fewer bytes than the closed segments have: some went since the scan",
+    Views.OTHER_OFFSETS: "the broker's offsets are not those of the files",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupRules:
+    """What a topic's configuration says about its clean-up, as the broker computes it that holds the replica.
+
+    Retention of less than 0 is no limit (for the local ones -2 refers to the other pair).
+    """
+
+    deletes: bool = True
+    """``cleanup.policy`` contains ``delete``."""
+    compacts: bool = False
+    retention_ms: int = 7 * 24 * AN_HOUR_MS
+    retention_bytes: int = -1
+    local_retention_ms: int = USE_RETENTION
+    local_retention_bytes: int = USE_RETENTION
+    is_tiered: bool = False
+    is_copy_disabled: bool = False
+    is_internal: bool = False
+    """As the broker's Metadata answer says; Kafka's own topics are known by name too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    name: str
+    rules: CleanupRules | None
+    """``None``: not known, for example for lack of a permission."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReclaimPolicy:
+    """The operator's word: the ceiling, and the brakes."""
+
+    ceiling_percent: int = CEILING_OFF
+    min_retention_ms: int = 0
+    """In every partition, segments that are younger stay. 0: no such brake."""
+    min_retention_bytes: int = 0
+    """In every partition, at least so much of the log stays, counted as Kafka counts ``retention.bytes``."""
+    max_bytes_per_cycle: int | None = None
+    """A plan takes no more than this from a device, even if then it takes nothing."""
+    protected_topics: tuple[str, ...] = ()
+    """Regular expressions, each for a whole topic name."""
+    future_tolerance_ms: int = AN_HOUR_MS
+    """A timestamp later than now by more than this is not believed. Kafka 4 accepts one hour from producers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFacts:
+    """A physical device: what several log dirs, and foreign files, may share. Bytes are ``None`` when unreadable."""
+
+    name: str
+    total_bytes: Bytes | None
+    usable_bytes: Bytes | None
+    now_ms: int
+    """When the device was looked at: the "now" of every rule about age on it."""
+    policy: ReclaimPolicy
+
+    @property
+    def used_bytes(self) -> int | None:
+        """By anyone. An odd file system reports more usable than total; then nothing is used."""
+        if self.total_bytes is None or self.usable_bytes is None:
+            return None
+        return max(self.total_bytes - self.usable_bytes, 0)
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What the ceiling allows to be used; ``None`` without a ceiling, and when the size is unknown."""
+        if self.total_bytes is None or self.policy.ceiling_percent >= CEILING_OFF:
+            return None
+        return self.total_bytes * self.policy.ceiling_percent // 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogTable:
+    """A row per folder of a log dir, as the scan walks them."""
+
+    device: Int32Column
+    topic: Int32Column
+    """Row in the topics, ``NO_TOPIC`` for folders that are no replica's."""
+    partition: Int32Column
+    kind: UInt8Column
+    """``FolderKind``. Only ``CURRENT`` folders are candidates."""
+    is_moving: BoolColumn
+    """A copy for another log dir of the same broker is in the making (``-future``)."""
+    views: UInt8Column
+    """``Views``."""
+    segments_begin: Int64Column
+    """Row r owns the segments from ``segments_begin[r]`` up to, not including, ``segments_begin[r + 1]``."""
+    log_start_offset: Int64Column
+    """Where the log begins now, whoever moved it. Of a tiered topic: where the local log begins."""
+    high_watermark: Int64Column
+    log_end_offset: Int64Column
+    """Where known and reached by the high watermark, ordinary retention may remove even the active segment."""
+    highest_remote_offset: Int64Column
+    """Of a tiered topic: the last offset that is in the remote store."""
+    deleted_bytes: Int64Column
+    """Allocated to files that wait for deletion (``.deleted``)."""
+    foreign_bytes: Int64Column
+    """Allocated to files that are not Kafka's."""
+    other_bytes: Int64Column
+    """Allocated to whatever else is in the folder and in no segment, the folder's own blocks included."""
+
+    def __len__(self) -> int:
+        return len(self.device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SegmentTable:
+    """The segments, log by log, with ascending base offsets. The last one of a log is the active one."""
+
+    base_offset: Int64Column
+    log_bytes: Int64Column
+    """As Kafka counts: what was written to the ``.log`` file."""
+    allocated_bytes: Int64Column
+    """As the disk counts: what comes back when the segment goes, indexes and producer snapshot included."""
+    newest_timestamp_ms: Int64Column
+    modified_ns: Int64Column
+
+    def __len__(self) -> int:
+        return len(self.base_offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReclaimTables:
+    devices: Sequence[DeviceFacts]
+    topics: Sequence[TopicFacts]
+    logs: LogTable
+    segments: SegmentTable
+
+    def topic_partition(self, log: int) -> TopicPartition | None:
+        topic = int(self.logs.topic[log])
+        return None if topic == NO_TOPIC else TopicPartition(self.topics[topic].name, int(self.logs.partition[log]))

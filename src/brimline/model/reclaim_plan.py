@@ -1,0 +1,206 @@
+"""What a reclaim plan says: of every segment why it goes or stays, of every log what it loses, of every device whether
+that is enough.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from brimline.model.quantities import Bytes
+from brimline.model.scan import Int64Column, UInt8Column
+
+
+class ReclaimReason(IntEnum):
+    """Why a segment goes or stays. The label is the stable name in files and on the wire, the number is not."""
+
+    TAKEN = 0
+    GOING_LOG_START = 1
+    GOING_RETENTION_BYTES = 2
+    GOING_RETENTION_MS = 3
+    GOING_DELETE_FOLDER = 4
+    ENOUGH_TAKEN = 5
+    CYCLE_LIMIT = 6
+    GOING_SUFFICES = 7
+    UNDER_CEILING = 8
+    NO_CEILING = 9
+    SPACE_UNKNOWN = 10
+    ACTIVE = 11
+    ABOVE_HIGH_WATERMARK = 12
+    MIN_RETENTION_MS = 13
+    MIN_RETENTION_BYTES = 14
+    INTERNAL_TOPIC = 15
+    REMOTE_LOG_METADATA = 16
+    COMPACT_ONLY = 17
+    NO_CLEANUP_POLICY = 18
+    TIERED = 19
+    PROTECTED_TOPIC = 20
+    TOPIC_UNKNOWN = 21
+    MOVING = 22
+    VIEWS_DISAGREE = 23
+    OFFSETS_UNKNOWN = 24
+    FUTURE_FOLDER = 25
+    STRAY_FOLDER = 26
+    METADATA_LOG = 27
+    NOT_A_LOG = 28
+    """Of folders only: it has no segments."""
+    CANDIDATE = 29
+    """Of logs only: nothing speaks against trimming it, each of its segments has a reason of its own."""
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self]
+
+
+GOING = (
+    ReclaimReason.GOING_LOG_START,
+    ReclaimReason.GOING_RETENTION_BYTES,
+    ReclaimReason.GOING_RETENTION_MS,
+    ReclaimReason.GOING_DELETE_FOLDER,
+)
+"""They leave without us."""
+NOT_NEEDED = (
+    ReclaimReason.ENOUGH_TAKEN,
+    ReclaimReason.CYCLE_LIMIT,
+    ReclaimReason.GOING_SUFFICES,
+    ReclaimReason.UNDER_CEILING,
+    ReclaimReason.NO_CEILING,
+    ReclaimReason.SPACE_UNKNOWN,
+)
+"""They could be taken, another time."""
+
+_SENTENCES = {
+    ReclaimReason.TAKEN: "among the oldest on a device that is used beyond its ceiling",
+    ReclaimReason.GOING_LOG_START: "below the log start: the broker removes it at its next retention pass",
+    ReclaimReason.GOING_RETENTION_BYTES: "beyond retention.bytes: the broker removes it at its next retention pass",
+    ReclaimReason.GOING_RETENTION_MS: "older than retention.ms: the broker removes it at its next retention pass",
+    ReclaimReason.GOING_DELETE_FOLDER: "of a deleted replica: the broker removes the folder after its delay",
+    ReclaimReason.ENOUGH_TAKEN: "older segments on the device are enough to get below its ceiling",
+    ReclaimReason.CYCLE_LIMIT: "would be taken, but one cycle may take no more (brimline.reclaim.max.bytes.per.cycle)",
+    ReclaimReason.GOING_SUFFICES: "the device is used beyond its ceiling, but enough is on its way out already",
+    ReclaimReason.UNDER_CEILING: "the device is not used beyond its ceiling",
+    ReclaimReason.NO_CEILING: "there is no ceiling (log.retention.disk.usage.percent is 100)",
+    ReclaimReason.SPACE_UNKNOWN: "how much of the device is used is not known",
+    ReclaimReason.ACTIVE: "the active segment, which the broker writes to",
+    ReclaimReason.ABOVE_HIGH_WATERMARK: "holds records that not all replicas in sync have yet",
+    ReclaimReason.MIN_RETENTION_MS: "younger than brimline.reclaim.min.retention.ms",
+    ReclaimReason.MIN_RETENTION_BYTES: "within brimline.reclaim.min.retention.bytes of its partition",
+    ReclaimReason.INTERNAL_TOPIC: "an internal topic of Kafka",
+    ReclaimReason.REMOTE_LOG_METADATA: "the topic that says where the uploaded segments are",
+    ReclaimReason.COMPACT_ONLY: "a compacted topic: the newest record of each key must stay",
+    ReclaimReason.NO_CLEANUP_POLICY: "the topic has an empty cleanup.policy: nothing of it is to be deleted",
+    ReclaimReason.TIERED: "a tiered topic: trimming would destroy what is in the remote store too",
+    ReclaimReason.PROTECTED_TOPIC: "a topic that the operator protects (brimline.reclaim.protected.topics)",
+    ReclaimReason.TOPIC_UNKNOWN: "the topic's configuration is not known",
+    ReclaimReason.MOVING: "being moved to another log dir: the broker deletes nothing from it until that has ended",
+    ReclaimReason.VIEWS_DISAGREE: "the files and the broker's answer do not agree about the log",
+    ReclaimReason.OFFSETS_UNKNOWN: "the log start or the high watermark is not known",
+    ReclaimReason.FUTURE_FOLDER: "of a copy in the making, by a move to this log dir",
+    ReclaimReason.STRAY_FOLDER: "of a stray replica: the broker neither reports nor removes it",
+    ReclaimReason.METADATA_LOG: "the cluster's metadata log",
+    ReclaimReason.NOT_A_LOG: "not a log",
+    ReclaimReason.CANDIDATE: "may be trimmed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogOutcomes:
+    """A row per log. What is taken of a log is its head: whole segments from ``first_taken`` on.
+
+    Where nothing is taken the offsets, ages and the row are -1 and the other columns 0.
+    """
+
+    standing: UInt8Column
+    """``ReclaimReason.CANDIDATE``, or why nothing of the log may be taken."""
+    going_bytes: Int64Column
+    """Segments and ``.deleted`` files that leave without us; of a ``-delete`` folder everything."""
+    taken_segments: Int64Column
+    taken_bytes: Int64Column
+    first_taken: Int64Column
+    """Row in the segments."""
+    from_offset: Int64Column
+    """The first offset that is lost."""
+    new_log_start_offset: Int64Column
+    """The base offset of the first segment that stays: where to trim to."""
+    oldest_ms: Int64Column
+    newest_ms: Int64Column
+    """Range of age of what is taken, as the plan counts age."""
+    local_retention_bytes: Int64Column
+    """Of a tiered log: what lowering ``local.retention.*`` could free, because it is uploaded."""
+
+    def __len__(self) -> int:
+        return len(self.standing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """Bytes of a device that leave without us."""
+
+    log_start: Bytes
+    retention_bytes: Bytes
+    retention_ms: Bytes
+    deleted_files: Bytes
+    delete_folders: Bytes
+
+    @property
+    def total(self) -> Bytes:
+        parts = (self.log_start, self.retention_bytes, self.retention_ms, self.deleted_files, self.delete_folders)
+        return Bytes(sum(parts))
+
+
+class DeviceOutcome(IntEnum):
+    """How a plan ends for a device."""
+
+    NO_CEILING = 0
+    SPACE_UNKNOWN = 1
+    UNDER_CEILING = 2
+    GOING_SUFFICES = 3
+    ENOUGH_TAKEN = 4
+    CYCLE_LIMIT = 5
+    """More is needed; the rest is for later cycles. With nothing taken, the limit is smaller than the next segment."""
+    FLOOR_REACHED = 6
+    """Everything that may be taken is taken, and it is not enough."""
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePlan:
+    """``used``, ``limit`` and ``excess`` are ``None`` where there is no ceiling or the space is not known."""
+
+    outcome: DeviceOutcome
+    used_bytes: Bytes | None
+    limit_bytes: Bytes | None
+    going: Going
+    excess_bytes: Bytes | None
+    """What is used beyond the limit and not going: what the plan has to free."""
+    removable_bytes: Bytes
+    """All that may be taken, now or another time."""
+    taken_bytes: Bytes
+    taken_segments: int
+    local_retention_bytes: Bytes
+    """What lowering ``local.retention.*`` of tiered topics could free."""
+
+    @property
+    def missing_bytes(self) -> Bytes:
+        """What this plan leaves of the excess."""
+        return Bytes(max((self.excess_bytes or 0) - self.taken_bytes, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReclaimPlan:
+    reason: UInt8Column
+    """``ReclaimReason`` of every segment."""
+    logs: LogOutcomes
+    devices: tuple[DevicePlan, ...]
+
+    @property
+    def trimmed_logs(self) -> Int64Column:
+        """Rows of the logs that lose something."""
+        return np.flatnonzero(self.logs.taken_segments)
