@@ -22,6 +22,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("status",),
     ("fence",),
     ("unfence",),
+    ("ledger",),
     ("sandbox",),
     ("sandbox", "up"),
 )

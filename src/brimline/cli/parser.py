@@ -19,6 +19,7 @@ COMMANDS = {
     "fence": "refuse Produce for a log dir or a topic, by hand",
     "gateway": "stand between clients and a broker, and refuse Produce for what is full",
     "guard": "watch the disks of one broker and publish how full they are",
+    "ledger": "what was deleted, why, and what came back of it",
     "log-dirs": "volumes, log dirs and replicas of a cluster, with their sizes",
     "sandbox": "run a real Kafka cluster on small volumes",
     "status": "show what a running guard knows, and what the gateway refuses",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 # code: (protocol name, class in org.apache.kafka.common.errors)
 _KNOWN = {
     -1: ("UNKNOWN_SERVER_ERROR", "UnknownServerException"),
+    1: ("OFFSET_OUT_OF_RANGE", "OffsetOutOfRangeException"),
     3: ("UNKNOWN_TOPIC_OR_PARTITION", "UnknownTopicOrPartitionException"),
     5: ("LEADER_NOT_AVAILABLE", "LeaderNotAvailableException"),
     6: ("NOT_LEADER_OR_FOLLOWER", "NotLeaderOrFollowerException"),
@@ -15,6 +16,7 @@ _KNOWN = {
     35: ("UNSUPPORTED_VERSION", "UnsupportedVersionException"),
     41: ("NOT_CONTROLLER", "NotControllerException"),
     42: ("INVALID_REQUEST", "InvalidRequestException"),
+    44: ("POLICY_VIOLATION", "PolicyViolationException"),
     56: ("KAFKA_STORAGE_ERROR", "KafkaStorageException"),
     57: ("LOG_DIR_NOT_FOUND", "LogDirNotFoundException"),
     74: ("FENCED_LEADER_EPOCH", "FencedLeaderEpochException"),
