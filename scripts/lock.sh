@@ -11,6 +11,7 @@ compile() { # output, argument…
 compile core.txt pyproject.toml
 compile codecs.txt --extra codecs pyproject.toml
 compile gateway.txt --extra gateway pyproject.toml
+compile fleet.txt --extra fleet pyproject.toml
 compile sandbox.txt --extra sandbox pyproject.toml
 compile dev.txt --all-extras --group dev pyproject.toml
 compile uv.txt requirements/uv.in

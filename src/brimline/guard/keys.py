@@ -83,6 +83,7 @@ class Prefix:
 
 
 OBSERVE, GATEWAY = "observe", "gateway"
+PLAN, APPLY = "plan", "apply"
 
 CHECK_INTERVAL = Key(
     name="disk.usage.check.interval.ms",
@@ -122,6 +123,86 @@ RETENTION_PERCENT = Key(
     high=100,
     origin="KIP-61",
     sentence="The ceiling of used space per device above which the oldest segments go first; 100 switches it off.",
+)
+RECLAIM_MODE = Key(
+    name="brimline.reclaim.mode",
+    kind=Kind.CHOICE,
+    default=APPLY,
+    choices=(PLAN, APPLY),
+    sentence=(
+        "apply: the guard deletes what the ceiling demands; plan: it only says what it would delete. Without a ceiling "
+        "(log.retention.disk.usage.percent of 100) neither does anything."
+    ),
+)
+RECLAIM_INTERVAL = Key(
+    name="brimline.reclaim.interval.ms",
+    kind=Kind.LONG,
+    default=60_000,
+    low=1000,
+    sentence="How often it is decided, for every device with a ceiling, whether something must go.",
+)
+RECLAIM_MIN_RETENTION_MS = Key(
+    name="brimline.reclaim.min.retention.ms",
+    kind=Kind.LONG,
+    default=0,
+    sentence="Segments whose newest record is younger than this are never reclaimed; 0 is the KIP's rule, no minimum.",
+)
+RECLAIM_MIN_RETENTION_BYTES = Key(
+    name="brimline.reclaim.min.retention.bytes",
+    kind=Kind.LONG,
+    default=0,
+    sentence="Of every partition at least this much is left by reclaim, counted as Kafka counts retention.bytes.",
+)
+RECLAIM_MAX_BYTES = Key(
+    name="brimline.reclaim.max.bytes.per.cycle",
+    kind=Kind.LONG,
+    default=-1,
+    low=-1,
+    sentence="The most that one cycle deletes from a device; -1: as much as the ceiling demands.",
+)
+RECLAIM_PROTECTED = Key(
+    name="brimline.reclaim.protected.topics",
+    kind=Kind.TEXT,
+    default="",
+    sentence=(
+        "Topics that reclaim never touches: regular expressions for whole names, with a comma between them. Internal, "
+        "compacted and tiered topics are never touched anyway."
+    ),
+)
+BALLAST_BYTES = Key(
+    name="brimline.ballast.bytes",
+    kind=Kind.LONG,
+    default=0,
+    sentence=(
+        "The size of a file in one log dir of every volume that is given back when the volume runs out of space in "
+        "spite of everything, and made again when there is room; 0: no such file."
+    ),
+)
+LANDING_URI = Key(
+    name="brimline.landing.uri",
+    kind=Kind.TEXT,
+    default="",
+    reloadable=False,
+    sentence=(
+        "Where the guard puts snapshots for the fleet: a folder, or any URI that pyarrow's file systems open; empty: "
+        "no snapshots."
+    ),
+)
+LANDING_INTERVAL = Key(
+    name="brimline.landing.interval.ms",
+    kind=Kind.LONG,
+    default=300_000,
+    low=1000,
+    sentence="How often a snapshot is written.",
+)
+LANDING_SPOOL_BYTES = Key(
+    name="brimline.landing.spool.bytes",
+    kind=Kind.LONG,
+    default=256 << 20,
+    sentence=(
+        "How much is kept in the state dir while the landing place cannot be written to; the oldest snapshots are "
+        "dropped first."
+    ),
 )
 ENFORCEMENT = Key(
     name="brimline.enforcement",
@@ -350,6 +431,13 @@ KEYS: tuple[Key, ...] = (
     MIN_FREE_BYTES,
     FREE_LIMIT_BYTES,
     RETENTION_PERCENT,
+    RECLAIM_MODE,
+    RECLAIM_INTERVAL,
+    RECLAIM_MIN_RETENTION_MS,
+    RECLAIM_MIN_RETENTION_BYTES,
+    RECLAIM_MAX_BYTES,
+    RECLAIM_PROTECTED,
+    BALLAST_BYTES,
     ENFORCEMENT,
     REJECT_ERROR,
     REJECT_MEMORY,
@@ -371,6 +459,9 @@ KEYS: tuple[Key, ...] = (
     JMX_HOST,
     JMX_JAVA,
     SCAN_INTERVAL,
+    LANDING_URI,
+    LANDING_INTERVAL,
+    LANDING_SPOOL_BYTES,
     LOG_FORMAT,
     LOG_LEVEL,
     ADMIN_LISTENER,

@@ -1,0 +1,1 @@
+"""The snapshot files between guards and fleet: schema, writer, reader. Both sides import it; neither imports the other."""
