@@ -107,11 +107,6 @@ def test_which_codes_make_clients_wait(code: int, *, is_retriable: bool) -> None
     assert RejectError(code).is_retriable is is_retriable
 
 
-@pytest.mark.parametrize("error", RejectError)
-def test_every_code_says_what_clients_do(error: RejectError) -> None:
-    assert error.what_clients_do.endswith(".")
-
-
 @pytest.mark.parametrize(
     ("usable", "limits", "expected"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brimline.guard.gateway_client import LARGEST_ANSWER, GatewayClient, control_socket, fetch_gateway_state
+from brimline.guard.gateway_client import LARGEST_ANSWER, GatewayClient, control_socket
 from brimline.guard.gateway_state import Cause
 from brimline.model import BadInput, FailureKind, ObservationFailed
 from tests.guard.files import config
@@ -57,8 +57,8 @@ def test_the_state_is_read_into_facts(gateway: FakeGateway, client: GatewayClien
     assert (state.open_connections, state.bytes_to_clients, state.latency.counts) == (7, 2000, (10, 5, 1))
 
 
-def test_the_whole_document_can_be_had(gateway: FakeGateway) -> None:
-    assert fetch_gateway_state(gateway.path) == gateway.document
+def test_the_whole_document_can_be_had(gateway: FakeGateway, client: GatewayClient) -> None:
+    assert client.document() == gateway.document
 
 
 def test_keys_of_a_later_version_do_not_disturb(gateway: FakeGateway, client: GatewayClient) -> None:

@@ -18,7 +18,6 @@ from brimline.wire.request_header import (
     SASL_HANDSHAKE,
     RequestHead,
     body_start,
-    client_id,
     first_flexible_version,
     is_flexible,
     request_head,
@@ -65,7 +64,6 @@ def test_the_body_begins_where_kafka_python_begins_it(api_key: int, version: int
     assert payload[start:] == body
     assert request_head(payload) == RequestHead(api_key, version, 2**31 - 1)
     assert HEAD.unpack_from(frame) == (len(payload), api_key, version, 2**31 - 1)
-    assert client_id(payload) == name
 
 
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
@@ -94,28 +92,12 @@ def test_no_prefix_that_is_too_short_is_believed(
     assert seen == [None] * len(header) + [len(header)] * (len(body) + 1)
 
 
-@given(name=client_ids)
-def test_a_client_id_must_be_there_as_a_whole(name: str | None) -> None:
-    header = memoryview(encoded_header(name, {}, flexible=False))
-
-    for length in range(len(header)):
-        with pytest.raises(Truncated):
-            client_id(header[:length])
-    assert client_id(header) == name
-
-
-def test_a_client_id_that_is_not_utf_8_can_still_be_shown() -> None:
-    assert client_id(memoryview(struct.pack(">hhih", 0, 9, 7, 3) + b"a\xffb")) == "a\ufffdb"
-
-
 @pytest.mark.parametrize("flexible", [True, False])
 def test_a_client_id_shorter_than_null(flexible: bool) -> None:  # noqa: FBT001
     payload = memoryview(struct.pack(">hhih", 0, 9, 7, -2) + bytes(10))
 
     with pytest.raises(Malformed):
         body_start(payload, flexible=flexible)
-    with pytest.raises(Malformed):
-        client_id(payload)
 
 
 def test_tagged_fields_that_can_never_be() -> None:

@@ -47,29 +47,6 @@ class RejectError(IntEnum):
     def is_retriable(self) -> bool:
         return self in (RejectError.KAFKA_STORAGE_ERROR, RejectError.NOT_ENOUGH_REPLICAS)
 
-    @property
-    def what_clients_do(self) -> str:
-        return _WHAT_CLIENTS_DO[self]
-
-
-_WHAT_CLIENTS_DO = {
-    RejectError.KAFKA_STORAGE_ERROR: (
-        "Java, librdkafka, kafka-python, aiokafka and franz-go retry until there is space again or their delivery "
-        "timeout is over; sarama, kafka-go and kafkajs try a few times, then report an error, and recover."
-    ),
-    RejectError.NOT_ENOUGH_REPLICAS: (
-        "The same as with 56, but without a refresh of the metadata before each retry, so the brokers are asked less."
-    ),
-    RejectError.POLICY_VIOLATION: (
-        "The send fails at once, in Java and kafka-go with the text of the refusal; an idempotent producer of "
-        "kafka-python or aiokafka fails every later send too and must be made anew."
-    ),
-    RejectError.NOT_ENOUGH_SPACE: (
-        "The same as with 44 under a wrong name, because since Kafka 4.0 the number stands for "
-        "INVALID_REGULAR_EXPRESSION, and older clients do not know it at all."
-    ),
-}
-
 
 class FenceCause(Enum):
     """Whose word it is, the strongest first. The value is the stable name in JSON."""

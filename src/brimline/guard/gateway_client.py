@@ -36,12 +36,6 @@ def control_socket(config: GuardConfig) -> Path:
     return Path(config.text(keys.STATE_DIR)) / f"gateway-{config.broker.node_id}.sock"
 
 
-def fetch_gateway_state(path: Path | str, timeout: float = TIMEOUT) -> dict[str, Any]:
-    """The state as the gateway wrote it, asked for once."""
-    with GatewayClient(path, timeout) as client:
-        return client.document()
-
-
 class _ClosedByGateway(Exception):
     """The connection ended before the answer did."""
 

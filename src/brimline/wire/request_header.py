@@ -69,16 +69,6 @@ def body_start(payload: memoryview, *, flexible: bool) -> int | None:
         return None
 
 
-def client_id(payload: memoryview) -> str | None:
-    """What the client calls itself. Bytes that are not UTF-8 are replaced, as the broker does."""
-    end = _client_id_end(payload)
-    if end is None or end > len(payload):
-        raise Truncated(_CLIENT_ID_AT + _INT16.size if end is None else end, len(payload))
-    if _INT16.unpack_from(payload, _CLIENT_ID_AT)[0] == _NULL:
-        return None
-    return str(payload[_CLIENT_ID_AT + _INT16.size : end], "utf-8", "replace")
-
-
 def _client_id_end(payload: memoryview) -> int | None:
     at = _CLIENT_ID_AT + _INT16.size
     if len(payload) < at:
