@@ -16,8 +16,11 @@ from brimline.guard.admin_config import AdminAccess, admin_access
 from brimline.guard.gateway_config import read_layout, read_tls, refuse_state_dir
 from brimline.guard.gateway_layout import GatewayLayout
 from brimline.guard.keys import BY_NAME, KEYS, Key, Value
+from brimline.guard.landing_config import refuse_landing
+from brimline.guard.reclaim_patterns import protected_patterns
 from brimline.metrics.jmx_settings import PASSED_THROUGH, JmxSettings
 from brimline.model import BadInput, Bytes
+from brimline.model.reclaim import CEILING_OFF, ReclaimPolicy
 from brimline.observe import broker_properties
 from brimline.observe.broker_properties import BrokerProperties, BrokerPropertiesReader
 from brimline.observe.client_config import ClientConfig
@@ -102,6 +105,21 @@ class GuardConfig:
         )
 
     @property
+    def has_ceiling(self) -> bool:
+        return self.number(keys.RETENTION_PERCENT) < CEILING_OFF
+
+    @property
+    def reclaim_policy(self) -> ReclaimPolicy:
+        most = self.number(keys.RECLAIM_MAX_BYTES)
+        return ReclaimPolicy(
+            ceiling_percent=self.number(keys.RETENTION_PERCENT),
+            min_retention_ms=self.number(keys.RECLAIM_MIN_RETENTION_MS),
+            min_retention_bytes=self.number(keys.RECLAIM_MIN_RETENTION_BYTES),
+            max_bytes_per_cycle=None if most < 0 else most,
+            protected_topics=protected_patterns(self.text(keys.RECLAIM_PROTECTED)),
+        )
+
+    @property
     def pace(self) -> Pace:
         return Pace(
             interval=self.seconds(keys.CHECK_INTERVAL),
@@ -129,6 +147,7 @@ def read_config(
             problems.append(problem)
             settings[key.name] = Setting(key=key, value=key.default, where=DEFAULT)
     problems += _unknown_keys(properties)
+    problems += _bad_patterns(reader, settings)
     warnings += _apply_alias(reader, settings, problems)
     warnings += _near_misses(properties)
     broker_reader = BrokerPropertiesReader(properties, broker_cwd)
@@ -149,6 +168,7 @@ def read_config(
     except BadInput as problem:
         problems.append(BadInput(f"{path}: {problem}"))
     try:
+        refuse_landing(reader, str(settings[keys.LANDING_URI.name].value))
         refuse_state_dir(reader, str(settings[keys.STATE_DIR.name].value), broker.node_id)
         layout = read_layout(reader, broker, str(settings[keys.ADMIN_LISTENER.name].value))
     except BadInput as problem:
@@ -197,6 +217,14 @@ def _setting(key: Key, reader: PropertyReader) -> Setting:
     except ValueError:
         raise reader.refusal(key.name, f"allowed: {key.allowed}") from None
     return Setting(key=key, value=value, where=reader.properties.entry(key.name).where)
+
+
+def _bad_patterns(reader: PropertyReader, settings: Mapping[str, Setting]) -> Iterator[BadInput]:
+    """A pattern that protects nothing by mistake would be found out by what is lost."""
+    try:
+        protected_patterns(str(settings[keys.RECLAIM_PROTECTED.name].value))
+    except ValueError as error:
+        yield reader.refusal(keys.RECLAIM_PROTECTED.name, str(error))
 
 
 def _unknown_keys(properties: JavaProperties) -> Iterator[BadInput]:

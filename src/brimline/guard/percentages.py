@@ -5,7 +5,7 @@ the set of partitions stays the same: whoever renders 100,000 of them keeps what
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class TieredFigures:
     stock_is_right: frozenset[str]
     """Topics that a broker with gauges of its own shows rightly."""
     unknown: Mapping[TopicPartition, Reason]
+    sizes: Mapping[TopicPartition, tuple[Bytes, Bytes]] = field(default_factory=dict)
+    """Remote size and only-local size, where they are known."""
 
 
 def plain_figures(facts: PartitionFacts, seconds: float, before: PlainFigures | None) -> PlainFigures:
@@ -87,6 +89,7 @@ def tiered_figures(
     totals: list[tuple[tuple[str, str], int]] = []
     locals_: list[tuple[tuple[str, str], int]] = []
     unknown: dict[TopicPartition, Reason] = {}
+    known: dict[TopicPartition, tuple[Bytes, Bytes]] = {}
     for partition, size in led_tiered_partitions(facts).items():
         retention = facts.topics[partition.topic].retention
         row = (partition.topic, str(partition.partition))
@@ -97,6 +100,7 @@ def tiered_figures(
                 totals.append((row, 0))
             locals_.append((row, percent_of(size, retention.effective_local_bytes)))
             continue
+        known[partition] = remote
         figures = tiered_percents(local_size=size, remote_size=remote[0], only_local_size=remote[1], topic=retention)
         totals.append((row, figures.total))
         locals_.append((row, figures.local))
@@ -106,6 +110,7 @@ def tiered_figures(
         local=_listed(locals_, before.local if before else None),
         stock_is_right=frozenset(name for name, topic in facts.topics.items() if stock_is_right(topic.retention)),
         unknown=unknown,
+        sizes=known,
     )
 
 

@@ -1,1 +1,4 @@
-"""The snapshot files between guards and fleet: schema, writer, reader. Both sides import it; neither imports the other."""
+"""The snapshot files between guards and fleet: schema, writer, reader.
+
+Both sides import it; neither imports the other.
+"""

@@ -9,13 +9,16 @@
                 print(broker, path, log_dir.usable_bytes, log_dir.total_bytes)
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
 from brimline.model import BrokerId, BrokerLogDirs, Failure
+from brimline.model.reclaim import CleanupRules
+from brimline.observe.cleanup_rules import look_at_cleanup_rules
 from brimline.observe.client_config import ClientConfig
+from brimline.observe.cluster_id import cluster_id
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.log_dirs import describe_log_dirs
 from brimline.observe.topics import Topic, describe_topics
@@ -87,6 +90,15 @@ class Admin:
     ) -> Mapping[str, Topic]:
         """The named topics, or all, with their ids and leaders."""
         return describe_topics(self._connection, names, Deadline(timeout))
+
+    def cluster_id(self, timeout: timedelta = timedelta(seconds=30)) -> str:
+        return cluster_id(self._connection, Deadline(timeout))
+
+    def cleanup_rules(
+        self, held: Mapping[BrokerId, Sequence[str]], timeout: timedelta = timedelta(seconds=30)
+    ) -> Mapping[BrokerId, Mapping[str, CleanupRules | Failure]]:
+        """How each broker cleans up the topics that it holds: what a topic does not set is that broker's default."""
+        return look_at_cleanup_rules(self._connection, held, Deadline(timeout))
 
     def describe_log_dirs(
         self,

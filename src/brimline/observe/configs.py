@@ -35,6 +35,18 @@ def describe_topic_configs(
     return _by_resource(answer)
 
 
+def describe_topic_configs_of_each(
+    connection: Connection, topics: Mapping[BrokerId, Sequence[str]], keys: Sequence[str], deadline: Deadline
+) -> Mapping[BrokerId, Mapping[str, Config | Failure] | Failure]:
+    """The same of several brokers at once, each asked about its own topics; a broker's failure is its own."""
+    questions = {broker: (broker, _request(_TOPIC, names, keys)) for broker, names in topics.items() if names}
+    answers = connection.ask_each(questions, deadline)
+    found: dict[BrokerId, Mapping[str, Config | Failure] | Failure] = {broker: {} for broker in topics}
+    for broker, answer in answers.items():
+        found[broker] = answer if isinstance(answer, Failure) else _by_resource(answer)
+    return found
+
+
 def describe_broker_config(
     connection: Connection, broker: BrokerId, keys: Sequence[str], deadline: Deadline
 ) -> Config | Failure:

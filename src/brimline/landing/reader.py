@@ -1,0 +1,187 @@
+"""From a snapshot file to tables, or to the reason why not.
+
+**Invariant.** Whatever the bytes are, a reader here returns what a writer put in or raises ``BadSnapshot``. Checked
+before a row is read: Parquet's marks and the footer's seal, the header, that its sections are the file's row groups,
+all columns and their types. Checked while reading: the checksum of every page, the number of rows, and nulls where none
+may be. What the rows say together is checked in ``tables``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from brimline.landing.bad_snapshot import BadSnapshot, QuarantineReason
+from brimline.landing.schema import (
+    HEADER_KEY,
+    SECTION_COLUMN,
+    SECTIONS,
+    BadHeader,
+    Header,
+    Section,
+    UnknownVersion,
+    column_in_file,
+)
+from brimline.landing.seal import check_seal
+
+__all__ = ["BadSnapshot", "QuarantineReason", "Snapshot", "Source", "read_header", "read_section"]
+
+Source: TypeAlias = "str | Path | bytes | pa.Buffer | pa.NativeFile | Snapshot"
+"""A local path, the bytes themselves, an open file of pyarrow's, or a snapshot that is open already."""
+
+_BOMB_ROWS = 1 << 31
+"""More rows than a broker has segments: a footer that says so is not one of ours."""
+
+
+class Snapshot:
+    """An open snapshot: its header is known to be right. Closes what it opened itself."""
+
+    def __init__(self, source: "str | Path | bytes | pa.Buffer | pa.NativeFile") -> None:
+        with _judged(QuarantineReason.UNREADABLE):
+            self._file = _opened(source)
+        self._is_ours = self._file is not source
+        with _judged():
+            try:
+                check_seal(self._file)
+                self._parquet = pq.ParquetFile(self._file, page_checksum_verification=True)
+                self.header = _header(self._parquet.metadata.metadata or {})
+                _check_columns(self._parquet.schema_arrow)
+                _check_groups(self.header, self._parquet.metadata)
+            except BaseException:
+                self.close()
+                raise
+
+    def read(self, section: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A section's columns, or some of them, under their plain names."""
+        schema = SECTIONS[section]
+        fields = list(schema) if columns is None else [schema.field(name) for name in columns]
+        place = self.header.sections[section]
+        if not place.rows:
+            return pa.schema(fields).empty_table()
+        with _judged():
+            groups = range(place.first_group, place.first_group + place.groups)
+            names = [column_in_file(section, field.name) for field in fields]
+            read = self._parquet.read_row_groups(list(groups), columns=names)
+            if len(read) != place.rows:
+                raise BadSnapshot(QuarantineReason.CORRUPT, f"{section} has {len(read)} rows instead of {place.rows}")
+            found = [read.column(name) for name in names]
+            for field, column in zip(fields, found, strict=True):
+                if not field.nullable and column.null_count:
+                    raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{section}.{field.name} has nulls")
+            return pa.Table.from_arrays(found, schema=pa.schema(fields))
+
+    def close(self) -> None:
+        if self._is_ours:
+            self._file.close()
+
+    def __enter__(self) -> "Snapshot":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_header(source: Source) -> Header:
+    with opened(source) as snapshot:
+        return snapshot.header
+
+
+def read_section(source: Source, header: Header, section: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """``header`` is the one that was read from ``source``: a file that was replaced meanwhile is not read."""
+    with opened(source) as snapshot:
+        if snapshot.header != header:
+            raise BadSnapshot(QuarantineReason.INCONSISTENT, "the file has another header than before")
+        return snapshot.read(section, columns)
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[Snapshot]:
+    if isinstance(source, Snapshot):
+        yield source
+        return
+    with Snapshot(source) as snapshot:
+        yield snapshot
+
+
+@contextmanager
+def _judged(reason: QuarantineReason = QuarantineReason.CORRUPT) -> Iterator[None]:
+    """What pyarrow raises over bytes that are not right, as a reason."""
+    try:
+        yield
+    except BadSnapshot:
+        raise
+    except (OSError, pa.ArrowException, ValueError, TypeError, OverflowError, MemoryError, KeyError) as error:
+        # pyarrow says "corrupt" with an OSError too, but only the operating system gives a number.
+        is_of_the_system = isinstance(error, OSError) and error.errno is not None
+        raise BadSnapshot(QuarantineReason.UNREADABLE if is_of_the_system else reason, _one_line(error)) from None
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500] or type(error).__name__
+
+
+def _opened(source: "str | Path | bytes | pa.Buffer | pa.NativeFile") -> pa.NativeFile:
+    if isinstance(source, (bytes, pa.Buffer)):
+        return pa.BufferReader(source)
+    if isinstance(source, (str, Path)):
+        return pa.OSFile(str(source), "r")
+    return source
+
+
+def _header(metadata: Mapping[bytes, bytes]) -> Header:
+    text = metadata.get(HEADER_KEY)
+    if text is None:
+        raise BadSnapshot(QuarantineReason.NO_HEADER, "the file is Parquet, and not a snapshot")
+    try:
+        return Header.from_json(text.decode())
+    except UnknownVersion as error:
+        raise BadSnapshot(QuarantineReason.FUTURE_VERSION, str(error)) from None
+    except (BadHeader, UnicodeDecodeError) as error:
+        raise BadSnapshot(QuarantineReason.NO_HEADER, str(error)) from None
+
+
+def _check_columns(schema: pa.Schema) -> None:
+    found = {field.name: field.type for field in schema}
+    wanted = {SECTION_COLUMN: pa.string()}
+    for name, section in SECTIONS.items():
+        wanted |= {column_in_file(name, field.name): field.type for field in section}
+    if missing := sorted(set(wanted) - set(found)):
+        raise BadSnapshot(QuarantineReason.WRONG_COLUMNS, f"has no column {', '.join(missing)}")
+    if len(found) != len(schema):
+        raise BadSnapshot(QuarantineReason.WRONG_COLUMNS, "has two columns of one name")
+    wrong = [f"{name} is {found[name]}, not {kind}" for name, kind in wanted.items() if found[name] != kind]
+    if wrong:
+        raise BadSnapshot(QuarantineReason.WRONG_TYPES, "; ".join(wrong))
+
+
+def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
+    if set(header.sections) != set(SECTIONS):
+        raise BadSnapshot(QuarantineReason.INCONSISTENT, f"has the sections {sorted(header.sections)}")
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    expected = 0
+    for name, section in sorted(header.sections.items(), key=lambda each: (each[1].first_group, each[1].groups)):
+        rows = sum(group.num_rows for group in groups[section.first_group : section.first_group + section.groups])
+        if section.first_group != expected or rows != section.rows or not 0 <= rows < _BOMB_ROWS:
+            raise BadSnapshot(
+                QuarantineReason.INCONSISTENT, f"the row groups of {name} are not those that the header says"
+            )
+        _check_section_column(name, section, groups)
+        expected += section.groups
+    if expected != len(groups):
+        raise BadSnapshot(QuarantineReason.INCONSISTENT, "has row groups that belong to no section")
+
+
+def _check_section_column(name: str, section: Section, groups: Sequence[pq.RowGroupMetaData]) -> None:
+    for group in groups[section.first_group : section.first_group + section.groups]:
+        column = group.column(0)
+        bounds = column.statistics
+        if column.path_in_schema != SECTION_COLUMN or bounds is None or not bounds.has_min_max:
+            raise BadSnapshot(QuarantineReason.INCONSISTENT, f"a row group of {name} does not say whose it is")
+        if (bounds.min, bounds.max) != (name, name):
+            raise BadSnapshot(QuarantineReason.INCONSISTENT, f"a row group of {name} says that it is another's")

@@ -1,0 +1,50 @@
+"""A checksum of a Parquet file's footer, where Parquet has none.
+
+Pages have checksums, the footer that says where they are has none, and a reader that believes a damaged one may do
+worse than fail: pyarrow ends the whole process over some. So the footer is sealed, and nobody looks into it before the
+seal has been checked. The seal stands between the last page and the footer, where other readers see a gap, which
+Parquet allows::
+
+    PAR1 | pages … | "BRIMLINE" | crc32 of what follows, 4 bytes | footer | its length, 4 bytes | PAR1
+"""
+
+import zlib
+
+import pyarrow as pa
+
+from brimline.landing.bad_snapshot import BadSnapshot, QuarantineReason
+
+_PARQUET = b"PAR1"
+_SEAL = b"BRIMLINE"
+_CRC_BYTES = 4
+_TAIL_BYTES = 4 + len(_PARQUET)
+_SHORTEST = len(_PARQUET) + _TAIL_BYTES
+
+
+def sealed(parquet: bytes) -> bytes:
+    """The same file, its footer sealed."""
+    end = len(parquet) - _TAIL_BYTES - int.from_bytes(parquet[-_TAIL_BYTES : -len(_PARQUET)], "little")
+    footer = memoryview(parquet)[end:]
+    return b"".join([memoryview(parquet)[:end], _SEAL, _crc(footer), footer])
+
+
+def check_seal(file: pa.NativeFile) -> None:
+    """Raises ``BadSnapshot`` unless the file is Parquet, whole at its end, and sealed."""
+    size = file.size()
+    head = bytes(file.read_at(len(_PARQUET), 0)) if size >= len(_PARQUET) else b""
+    if head != _PARQUET:
+        raise BadSnapshot(QuarantineReason.NOT_PARQUET, f"{size} bytes that do not begin as Parquet does")
+    tail = bytes(file.read_at(_TAIL_BYTES, size - _TAIL_BYTES)) if size >= _SHORTEST else b""
+    footer_bytes = int.from_bytes(tail[:4], "little")
+    if not tail.endswith(_PARQUET) or footer_bytes > size - _SHORTEST:
+        raise BadSnapshot(QuarantineReason.TRUNCATED, f"{size} bytes that do not end as Parquet does")
+    begin = size - _TAIL_BYTES - footer_bytes - _CRC_BYTES - len(_SEAL)
+    if begin < len(_PARQUET) or bytes(file.read_at(len(_SEAL), begin)) != _SEAL:
+        raise BadSnapshot(QuarantineReason.NO_HEADER, "the file is Parquet, and not a snapshot")
+    rest = memoryview(file.read_at(size - begin - len(_SEAL), begin + len(_SEAL)))
+    if bytes(rest[:_CRC_BYTES]) != _crc(rest[_CRC_BYTES:]):
+        raise BadSnapshot(QuarantineReason.CORRUPT, "the footer is not the one that was written")
+
+
+def _crc(data: memoryview) -> bytes:
+    return zlib.crc32(data).to_bytes(_CRC_BYTES, "little")
