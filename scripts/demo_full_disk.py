@@ -1,6 +1,8 @@
-"""Second and third act: a producer that does not stop, on a small disk; first as Kafka comes, then with Brimline."""
+"""Second and third act: a producer that does not stop, on a small disk; first as Kafka comes, then with Brimline.
 
-import shutil
+The fourth, in the same cluster, is ``demo_ceiling``.
+"""
+
 import time
 from pathlib import Path
 
@@ -10,7 +12,8 @@ from kafka.errors import KafkaError
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from scripts.demo_steps import Producer, address_in, beside_broker, producing, run, say, show, state_of, wait_for
+from scripts import demo_ceiling
+from scripts.demo_steps import Producer, beside_broker, is_fenced, producing, run, say, show, used_percent, wait_for
 
 _VOLUME = VolumeSpec(size=Bytes(96 << 20))
 _RATE = 4000
@@ -30,9 +33,7 @@ def stock_kafka() -> None:
         with producing(sandbox.bootstrap_servers, "orders", 2 * _RATE) as producer:
             while broker.is_running:
                 acknowledged = producer.acknowledged()
-                show(
-                    f"{acknowledged:>7,} records acknowledged, {_used_percent(sandbox, broker.log_dirs[0]):.0f} % used"
-                )
+                show(f"{acknowledged:>7,} records acknowledged, {used_percent(sandbox, broker.log_dirs[0]):.0f} % used")
                 time.sleep(2)
         show(f"the broker has ended with exit code {broker.exit_code}: {_last_words(broker.log_tail(200))}")
 
@@ -46,16 +47,19 @@ def with_brimline() -> None:
         "disk.usage.check.interval.ms": "500",
         "brimline.enforcement": "gateway",
         "brimline.metrics.port": "0",
+        **demo_ceiling.KEYS,
     }
     with Sandbox(SandboxSpec(volumes=(_VOLUME, _VOLUME), fronted=True, properties={**_QUICK, **brimline})) as sandbox:
         # What has to be known of this very sandbox before its gateway starts.
         state_dir = sandbox.broker(1).node.home / "brimline"
         sandbox.broker(1).alter_properties({"brimline.state.dir": str(state_dir)})
-        with beside_broker("gateway", sandbox, 1), beside_broker("guard", sandbox, 1) as started:
-            _story(sandbox, address_in(started))
+        with beside_broker("gateway", sandbox, 1), beside_broker("guard", sandbox, 1) as guard:
+            busy_topic = _story(sandbox, guard.address)
+            demo_ceiling.ceiling(sandbox, guard, busy_topic)
 
 
-def _story(sandbox: Sandbox, guard: str) -> None:
+def _story(sandbox: Sandbox, guard: str) -> str:
+    """Returns the topic that filled the first disk."""
     servers = sandbox.bootstrap_servers
     first, _second = sandbox.broker(1).log_dirs
     # Each topic goes to the disk with the fewest partitions.
@@ -66,7 +70,7 @@ def _story(sandbox: Sandbox, guard: str) -> None:
     _fill(servers, "debug-logs", megabytes=40)
     show(f"'{here}' and 'debug-logs' are on the first disk, '{elsewhere}' is on the second.")
     with producing(servers, here, _RATE) as busy, producing(servers, elsewhere, 200) as calm:
-        wait_for(lambda: _is_fenced(guard))
+        wait_for(lambda: is_fenced(guard))
         say("The first disk is over its limit of 80 %. The broker lives; Produce to that disk is refused:")
         run("status", "--url", guard)
         stands_at = busy.acknowledged()
@@ -76,7 +80,7 @@ def _story(sandbox: Sandbox, guard: str) -> None:
 
         say("The cure is the one every operator knows: give 'debug-logs' less retention.")
         _lower_retention(sandbox, "debug-logs")
-        wait_for(lambda: not _is_fenced(guard) and busy.acknowledged() > stands_at)
+        wait_for(lambda: not is_fenced(guard) and busy.acknowledged() > stands_at)
         say("Space came back, the fence lifted by itself, and so did the writing:")
         _watch(sandbox, first, here, busy, elsewhere, calm)
         acknowledged = {here: busy.finish(), elsewhere: calm.finish()}
@@ -86,6 +90,7 @@ def _story(sandbox: Sandbox, guard: str) -> None:
         )
         if _count(servers, topic) != expected:
             raise RuntimeError(f"records of {topic} are missing")
+    return here
 
 
 def _create(sandbox: Sandbox, topic: str) -> None:
@@ -97,11 +102,6 @@ def _create(sandbox: Sandbox, topic: str) -> None:
 
 def _is_in(sandbox: Sandbox, log_dir: Path, topic: str) -> bool:
     return (sandbox.outside(log_dir) / f"{topic}-0").is_dir()
-
-
-def _used_percent(sandbox: Sandbox, log_dir: Path) -> float:
-    usage = shutil.disk_usage(sandbox.outside(log_dir))
-    return 100 * (1 - usage.free / usage.total)
 
 
 def _last_words(log: str) -> str:
@@ -117,11 +117,6 @@ def _fill(servers: str, topic: str, megabytes: int) -> None:
     producer.close()
 
 
-def _is_fenced(guard: str) -> bool:
-    gateway = state_of(guard)["gateway"]
-    return bool(gateway and gateway["state"] and gateway["state"]["fences"])
-
-
 def _refusal(servers: str, topic: str) -> str:
     producer = KafkaProducer(bootstrap_servers=servers, retries=0, enable_idempotence=False)
     try:
@@ -135,7 +130,7 @@ def _refusal(servers: str, topic: str) -> str:
 
 def _watch(sandbox: Sandbox, log_dir: Path, here: str, busy: Producer, elsewhere: str, calm: Producer) -> None:
     for _ in range(3):
-        used = _used_percent(sandbox, log_dir)
+        used = used_percent(sandbox, log_dir)
         show(
             f"{used:5.1f} % used · '{here}' {busy.acknowledged():,} acknowledged · "
             f"'{elsewhere}' on the other disk {calm.acknowledged():,}"

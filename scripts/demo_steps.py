@@ -3,11 +3,14 @@
 import json
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -27,9 +30,18 @@ def show(line: str) -> None:
 
 
 def run(*arguments: str) -> None:
+    _run([str(BRIMLINE), *arguments], arguments)
+
+
+def run_inside(sandbox: Sandbox, *arguments: str) -> None:
+    """On the broker's host, so to speak: where its paths are valid."""
+    _run(sandbox.inside([str(BRIMLINE), *arguments]), arguments)
+
+
+def _run(command: Sequence[str], arguments: Sequence[str]) -> None:
     print("$ brimline " + shlex.join(arguments), flush=True)
     # Asked for by name, so that the demo shows the same in a terminal and in a log. A full disk is no failure here.
-    finished = subprocess.run([BRIMLINE, *arguments, "--output", "table"], check=False)
+    finished = subprocess.run([*command, "--output", "table"], check=False)
     if finished.returncode not in (0, 3):
         raise RuntimeError(f"brimline {arguments[0]} ended with {finished.returncode}")
     print(flush=True)
@@ -43,18 +55,39 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
+class Beside:
+    """A guard or a gateway that runs. ``line`` is the one that it started with."""
+
+    def __init__(self, process: "subprocess.Popen[str]", line: str) -> None:
+        self._process = process
+        self.line = line
+
+    @property
+    def address(self) -> str:
+        served = re.search(r"http://[^/]+", self.line)
+        if served is None:
+            raise RuntimeError(f"no address in: {self.line}")
+        return served[0]
+
+    def reload(self) -> None:
+        self._process.send_signal(signal.SIGHUP)
+
+
 @contextmanager
-def beside_broker(command: str, sandbox: Sandbox, broker: int) -> Iterator[str]:
-    """A guard or a gateway in the sandbox, where the broker's paths are valid; gives the line it started with."""
+def beside_broker(command: str, sandbox: Sandbox, broker: int) -> Iterator[Beside]:
+    """In the sandbox, where the broker's paths are valid."""
     arguments = [command, "--config", str(sandbox.broker(broker).node.server_properties)]
     print("$ brimline " + shlex.join(arguments), flush=True)
     process = subprocess.Popen(sandbox.inside([str(BRIMLINE), *arguments]), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
-        yield _started(process.stderr)
+        line = _started(process.stderr)
+        # Nobody reads the rest, and a full pipe must not hold anybody up.
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+        yield Beside(process, line)
     finally:
         process.terminate()
-        process.communicate()
+        process.wait()
 
 
 def _started(lines: IO[str]) -> str:
@@ -65,17 +98,20 @@ def _started(lines: IO[str]) -> str:
     raise RuntimeError("it ended")
 
 
-def address_in(line: str) -> str:
-    served = re.search(r"http://[^/]+", line)
-    if served is None:
-        raise RuntimeError(f"no address in: {line}")
-    return served[0]
-
-
 def state_of(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{url}/v1/state", timeout=PATIENCE_SECONDS) as answer:
         document: dict[str, Any] = json.loads(answer.read())
     return document
+
+
+def is_fenced(guard: str) -> bool:
+    gateway = state_of(guard)["gateway"]
+    return bool(gateway and gateway["state"] and gateway["state"]["fences"])
+
+
+def used_percent(sandbox: Sandbox, log_dir: Path) -> float:
+    usage = shutil.disk_usage(sandbox.outside(log_dir))
+    return 100 * (1 - usage.free / usage.total)
 
 
 class Producer:

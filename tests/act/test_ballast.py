@@ -2,6 +2,7 @@
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,18 @@ def test_what_does_not_fit_leaves_nothing_behind(
     assert told(ledger) == []
 
 
+def test_of_two_on_one_volume_the_second_goes(ballast: Ballast, ledger: Ledger, log_dirs: list[str]) -> None:
+    """Made while the first log dir could not be seen, or had a volume of its own."""
+    Ballast(log_dirs[1:], "8:1", ledger).step(ROOM, RULE)
+    Ballast(log_dirs[:1], "8:1", ledger).step(ROOM, RULE)
+
+    report = ballast.step(ROOM, RULE)
+
+    assert (report.path, report.size) == (str(Path(log_dirs[0], NAME)), 2 * MIB)
+    assert not Path(log_dirs[1], NAME).exists()
+    assert told(ledger)[-1] == (BallastAct.RELEASED, False)
+
+
 def test_a_link_is_not_followed(ballast: Ballast, log_dirs: list[str], tmp_path: Path) -> None:
     other = tmp_path / "precious"
     other.write_bytes(b"")
@@ -188,6 +201,37 @@ def test_a_release_that_fails_is_told_once_and_tried_again(
     ballast.step(NONE_LEFT, RULE)
 
     assert told(ledger) == [(BallastAct.ALLOCATED, False), (BallastAct.RELEASED, False)]
+
+
+def test_a_release_that_was_recorded_and_not_done_does_not_hide_the_next(
+    ballast: Ballast, ledger: Ledger, log_dirs: list[str]
+) -> None:
+    """Whoever did it was killed in between, and then there was room."""
+    ballast.step(ROOM, RULE)
+    path = str(Path(log_dirs[0], NAME))
+    ledger.append(replace(ledger.state.ballast[path], act=BallastAct.RELEASED))
+    again = Ballast(log_dirs, "8:1", ledger)
+    again.step(ROOM, RULE)
+    again.step(ROOM, RULE)
+    again.step(NONE_LEFT, RULE)
+
+    assert [act for act, _ in told(ledger)] == [
+        BallastAct.ALLOCATED,
+        BallastAct.RELEASED,
+        BallastAct.RESTORED,
+        BallastAct.RELEASED,
+    ]
+
+
+def test_one_that_was_made_and_not_recorded_is(ballast: Ballast, ledger: Ledger, log_dirs: list[str]) -> None:
+    path = Path(log_dirs[0], NAME)
+    path.write_bytes(b"x" * RULE.size)
+    ledger.refresh()
+
+    ballast.step(ROOM, RULE)
+    ballast.step(ROOM, RULE)
+
+    assert told(ledger) == [(BallastAct.ALLOCATED, False)]
 
 
 def test_where_unlinking_needs_space_the_file_is_emptied_first(

@@ -9,6 +9,7 @@ from brimline.decide.fill_rate import (
     Pace,
     UsableAt,
     fill_rate,
+    look_before_it_runs_out,
     next_look,
     pacing_rate,
     seconds_left,
@@ -126,3 +127,20 @@ def test_without_a_limit_there_is_no_hurry() -> None:
 
 def test_the_first_reading_is_followed_soon_by_a_second() -> None:
     assert next_look(readings((0, 1000)), Bytes(500), PACE) == 1.0
+
+
+def test_before_a_ballast_goes_no_burst_is_missed() -> None:
+    calm = readings((0, 1 << 40), (60, 1 << 40))
+
+    assert look_before_it_runs_out(calm, Bytes(1 << 40), PACE) == 60
+    assert look_before_it_runs_out(calm, Bytes(8 << 30), PACE) == 8
+    assert look_before_it_runs_out(calm, Bytes(1 << 20), PACE) == 0.1
+    assert look_before_it_runs_out(calm, Bytes(-1), PACE) == 1.0
+    assert look_before_it_runs_out(calm, Bytes(1 << 20), Pace(interval=60.0, fast=False)) == 60
+
+
+@given(some_readings, st.integers(-(2**50), 2**50).map(Bytes), paces)
+def test_it_is_never_later_than_the_ordinary_look(looks: list[UsableAt], distance: Bytes, pace: Pace) -> None:
+    sooner, ordinary = look_before_it_runs_out(looks, distance, pace), next_look(looks, distance, pace)
+
+    assert min(pace.floor, pace.interval) <= sooner <= ordinary

@@ -12,7 +12,7 @@ from brimline.decide.reclaim_tables import ScannedLogDir, broker_tables
 from brimline.decide.reclaim_views import BrokerView
 from brimline.model import Bytes, Offset, TopicPartition
 from brimline.model.reclaim import CleanupRules, DeviceFacts, ReclaimPolicy, ReclaimTables
-from brimline.model.scan import LogDirScan
+from brimline.model.scan import FileKind, FolderKind, LogDirScan
 from tests.decide.reclaim_scenarios import tables_of
 from tests.decide.reclaim_worlds import worlds
 from tests.decide.test_reclaim_tables import NOW_MS, TOPIC_ID, scan_of
@@ -176,6 +176,32 @@ def test_the_floor_of_a_log_dir_with_one_of_everything(tmp_path: Path) -> None:
     }
     assert found.bytes + found.going_bytes + found.removable_bytes == used
     assert next(part.bytes for part in found.parts if part.kind is FloorKind.OUTSIDE) == OUTSIDE
+
+
+def test_the_ballast_has_a_name_of_its_own(tmp_path: Path) -> None:
+    scan = scan_of(rich_log_dir(tmp_path))
+    facts = DeviceFacts(
+        name="/data",
+        total_bytes=Bytes(2 * scan.allocated_bytes),
+        usable_bytes=Bytes(scan.allocated_bytes),
+        now_ms=NOW_MS,
+        policy=ReclaimPolicy(ceiling_percent=40),
+    )
+    tables = broker_tables([described(scan)], {"orders": CleanupRules(retention_ms=-1)}, [facts]).tables
+    ballast = scan.allocated_of(FolderKind.LOG_DIR, FileKind.BALLAST)
+
+    without, found = floor(tables), floor_of(tables, plan(tables), 0, ballast)
+
+    assert found is not None
+    assert found.bytes == without.bytes
+    assert ballast > 0
+    assert bytes_of(found, FloorKind.BALLAST) == ballast
+    assert bytes_of(found, FloorKind.SMALL_FILES) == bytes_of(without, FloorKind.SMALL_FILES) - ballast
+    assert bytes_of(found, FloorKind.FOREIGN) == bytes_of(without, FloorKind.FOREIGN)
+
+
+def bytes_of(floor: Floor, kind: FloorKind) -> int:
+    return next(part.bytes for part in floor.parts if part.kind is kind)
 
 
 def described(scan: LogDirScan) -> ScannedLogDir:

@@ -105,6 +105,28 @@ def test_what_the_broker_does_not_describe_is_left_out(tmp_path: Path) -> None:
     assert plan(tables).logs.standing[1] == ReclaimReason.VIEWS_DISAGREE
 
 
+@pytest.mark.parametrize(
+    ("log_start", "size", "views"),
+    [
+        pytest.param(0, 2 * 8192 - 1, Views.SEGMENTS_MISSING, id="gone above the log start"),
+        pytest.param(40, 8192, Views.AGREE, id="gone below it"),
+        pytest.param(40, 8191, Views.SEGMENTS_MISSING, id="more than that gone"),
+        pytest.param(79, 8192, Views.AGREE, id="the log start is inside a segment"),
+        pytest.param(90, 0, Views.AGREE, id="the log start is in the active segment"),
+    ],
+)
+def test_segments_below_the_log_start_may_be_gone_already(
+    tmp_path: Path, log_start: int, size: int, views: Views
+) -> None:
+    make_replica(tmp_path / "orders-0", 0, 40, 80, log_bytes=8192)
+    told = replace(described(size), log_start_offset=Offset(log_start))
+    log_dir = ScannedLogDir(scan=scan_of(tmp_path), device=0, replicas={TopicPartition("orders", 0): told})
+
+    tables = broker_tables([log_dir], {"orders": FOREVER}, [device(0)]).tables
+
+    assert tables.logs.views[1] == views
+
+
 def test_a_replica_with_a_copy_in_the_making_is_moving(tmp_path: Path) -> None:
     make_replica(tmp_path / "one" / "orders-0", 0, 40)
     make_replica(tmp_path / "one" / "orders-1", 0, 40)

@@ -24,6 +24,7 @@ BROKER = BrokerView(size=Bytes(5000), topic_id=TOPIC, log_start_offset=Offset(10
         pytest.param(
             FOLDER, replace(BROKER, log_start_offset=Offset(0)), Views.AGREE, id="a follower ahead in retention"
         ),
+        pytest.param(FOLDER, replace(BROKER, is_forbidden=True), Views.NO_PERMISSION, id="not ours to trim"),
         pytest.param(replace(FOLDER, is_read=False), BROKER, Views.NOT_READABLE, id="not readable"),
         pytest.param(FOLDER, None, Views.NOT_DESCRIBED, id="not described"),
         pytest.param(replace(FOLDER, topic_id=None), BROKER, Views.TOPIC_ID_UNKNOWN, id="no topic id on disk"),

@@ -1,6 +1,7 @@
 """The loop without time: tests tick the clock and step."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -200,3 +201,18 @@ def test_new_limits_count_at_the_next_step() -> None:
     watched.task.step()
 
     assert watched.states == {("a",): DiskState.FULL}
+
+
+def test_a_ballast_has_the_volume_looked_at_before_it_runs_out() -> None:
+    """Without limits nobody else is in a hurry."""
+    off = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0))
+    settings = DiskSettings(limits=off, pace=Pace(interval=60.0), stall_timeout=10.0, reserve=Bytes(100))
+    with_ballast, without = (
+        Watched(FakeDisks(a=500), settings),
+        Watched(FakeDisks(a=500), replace(settings, reserve=Bytes(0))),
+    )
+    for watched in (with_ballast, without):
+        watched.look()
+        watched.look(after=60)
+
+    assert [watched.task.report.volumes[0].next_look for watched in (with_ballast, without)] == [0.1, 60.0]

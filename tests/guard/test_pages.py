@@ -16,6 +16,7 @@ from brimline.cli.guard_state import read_state
 from brimline.cli.table_guard import guard_lines, write_guard_table
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
+from brimline.guard.ballast_task import BallastStatus
 from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.http import Request, Response
@@ -78,7 +79,7 @@ def test_the_document_names_states_reasons_and_what_would_be_done(state: GuardSt
 
     full, ok, unknown = document["volumes"]
     assert (full["state"], full["breaches"], full["mountPoint"]) == ("full", ["disk.max.used.percent"], "/data")
-    assert [act.split(" ")[1] for act in full["wouldDo"]] == ["refuse", "delete"]
+    assert [act.split(" ")[1] for act in full["wouldDo"]] == ["refuse"]
     assert (ok["state"], ok["bytesToLimit"], ok["wouldDo"]) == ("ok", 400, [])
     assert (unknown["state"], unknown["totalBytes"], unknown["failure"]["kind"]) == ("unknown", None, "gone")
     assert document["retention"]["plain"]["over100"] == 1
@@ -115,9 +116,7 @@ def test_without_a_gateway_there_is_nothing_to_say_of_it(state: GuardState) -> N
 def test_with_a_gateway_the_guard_does_not_say_would(state: GuardState) -> None:
     document = json.loads(state_document(with_gateway(state)))
 
-    acts = document["volumes"][0]["wouldDo"]
-    assert acts[0] == "has the gateway refuse Produce for every partition in a"
-    assert acts[1].startswith("would delete")  # which no gateway does
+    assert document["volumes"][0]["wouldDo"] == ["has the gateway refuse Produce for every partition in a"]
 
 
 def test_a_gateway_that_should_be_there_and_is_not(state: GuardState) -> None:
@@ -259,3 +258,22 @@ def test_every_page_is_there(state: GuardState, path: str) -> None:
 
 def test_there_is_nothing_else(state: GuardState) -> None:
     assert asked(state, "/v1/secrets").status is HTTPStatus.NOT_FOUND
+
+
+def test_the_ballasts_are_shown_where_there_are_any(state: GuardState) -> None:
+    in_place = BallastStatus(device="8:1", path="/a/.brimline-ballast", size=Bytes(1 << 30), wanted=Bytes(1 << 30))
+    waiting = BallastStatus(device="8:2", path="/b/.brimline-ballast", wanted=Bytes(1 << 30), releases=1)
+    wanting = replace(state, config=config("brimline.ballast.bytes=1073741824\n"), ballasts=(in_place, waiting))
+
+    document = json.loads(state_document(wanting))["ballast"]
+    text = shown_text(wanting)
+
+    assert document["wantedBytes"] == 1 << 30
+    assert [(each["path"], each["inPlace"], each["releases"]) for each in document["volumes"]] == [
+        ("/a/.brimline-ballast", True, 0),
+        ("/b/.brimline-ballast", False, 1),
+    ]
+    assert "BALLAST 1.00 GiB to be given back when the volume runs out: /a/.brimline-ballast" in text
+    assert "BALLAST no ballast at the moment: it is made as soon as 1.00 GiB can be spared" in text
+    assert json.loads(state_document(state))["ballast"] is None
+    assert "BALLAST" not in shown_text(state)

@@ -4,6 +4,7 @@ import pytest
 
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
+from brimline.guard.ballast_task import BallastStatus
 from brimline.guard.disk_task import DiskSettings, DiskTask
 from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS
 from brimline.guard.gateway_task import GatewayReport
@@ -188,3 +189,12 @@ def test_every_metric_of_a_gateway_is_published_and_withdrawn_together(published
     assert of_a_gateway - set(OF_A_GATEWAY_THAT_ANSWERS) == {catalogue.GATEWAY_UP}
     assert [family.name for family in published.board.families()] == ["gateway_up"]
     assert published.of(catalogue.GATEWAY_UP) == {(): 0}
+
+
+def test_ballasts(published: Published) -> None:
+    status = BallastStatus(device="8:1", path="/a/.brimline-ballast", size=Bytes(7), wanted=Bytes(9), releases=2)
+    published.publisher.ballasts([status], Bytes(9))
+
+    assert published.of(catalogue.BALLAST_BYTES) == {("/a", "8:1"): 7}
+    assert published.of(catalogue.BALLAST_RELEASES) == {("/a", "8:1"): 2}
+    assert published.of(catalogue.BALLAST_WANTED) == {(): 9}

@@ -35,7 +35,7 @@ def rich_log_dir(root: Path) -> Path:
     (root / "orders-0" / "00000000000000000100.index.swap").write_bytes(b"x" * 70)
     (root / "orders-1" / "nested").mkdir()
     (root / "orders-1" / "nested" / "00000000000000000000.log").write_bytes(b"x" * 5000)
-    for name in ("meta.properties", ".lock", "cleaner-offset-checkpoint", "ballast"):
+    for name in ("meta.properties", ".lock", "cleaner-offset-checkpoint", "ballast", ".brimline-ballast"):
         (root / name).write_bytes(b"x" * 100)
     (root / "lost+found" / "deep" / "deeper").mkdir(parents=True)
     (root / "lost+found" / "deep" / "file").write_bytes(b"x" * 10_000)
@@ -84,6 +84,7 @@ def test_every_kind_is_told_apart_and_their_sum_is_du(tmp_path: Path) -> None:
         FileKind.META_PROPERTIES: 1,
         FileKind.LOCK: 1,
         FileKind.OFFSET_CHECKPOINT: 1,
+        FileKind.BALLAST: 1,
         FileKind.FOREIGN: 2,
     }
     assert files["__cluster_metadata-0", FileKind.METADATA_SNAPSHOT] == 1

@@ -78,6 +78,8 @@ def test_folders(name: str, kind: FolderKind, topic: str | None, partition: int)
         (FolderKind.FUTURE, "partition.metadata", FileKind.PARTITION_METADATA),
         (FolderKind.CURRENT, "quorum-state", FileKind.FOREIGN),
         (FolderKind.CURRENT, "core.4711", FileKind.FOREIGN),
+        (FolderKind.LOG_DIR, ".brimline-ballast", FileKind.BALLAST),
+        (FolderKind.CURRENT, ".brimline-ballast", FileKind.FOREIGN),
         (FolderKind.METADATA_LOG, "quorum-state", FileKind.QUORUM_STATE),
         (FolderKind.METADATA_LOG, "00000000000000000012-0000000001.checkpoint", FileKind.METADATA_SNAPSHOT),
         (FolderKind.METADATA_LOG, "00000000000000000012-0000000001-7.checkpoint.part", FileKind.TEMPORARY),

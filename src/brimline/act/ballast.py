@@ -17,8 +17,9 @@ from brimline.decide.ballast import BallastDecision, BallastRule, decide_ballast
 from brimline.decide.disk_state import Space
 from brimline.durable_files import NotRecorded
 from brimline.model import BrimlineError, Bytes, human_bytes
+from brimline.observe.scan_names import BALLAST
 
-NAME = ".brimline-ballast"
+NAME = BALLAST
 _BLOCK = 512
 _MODE = 0o600
 
@@ -54,10 +55,14 @@ class Ballast:
         self._record_what_is_late()
         path = self._path()
         decision = decide_ballast(_size(path), space, rule)
+        if space is not None:
+            self._release_others(path, space)
         if decision.releases and space is not None:
-            self._release(path, space, decision, rule)
+            self._release(path, space, _why_released(space, decision, rule))
         elif decision is BallastDecision.ALLOCATE and space is not None:
             self._allocate(path, space, rule)
+        elif space is not None:
+            self._record_what_is_found(path, space)
         return BallastReport(path=str(path), size=_size(path), decision=decision, unrecorded=len(self._unrecorded))
 
     def _path(self) -> Path:
@@ -65,12 +70,14 @@ class Ballast:
         paths = [Path(log_dir, NAME) for log_dir in self._log_dirs]
         return next((path for path in paths if _size(path)), paths[0])
 
-    def _release(self, path: Path, space: Space, decision: BallastDecision, rule: BallastRule) -> None:
-        why = (
-            f"only {human_bytes(space.usable)} of the volume are usable, less than {human_bytes(rule.release_below)}"
-            if decision is BallastDecision.RELEASE_RUNNING_OUT
-            else f"brimline.ballast.bytes is {rule.size}"
-        )
+    def _release_others(self, path: Path, space: Space) -> None:
+        """Log dirs that had a volume each, or were not all to be seen when a ballast was made, may have one each."""
+        for log_dir in self._log_dirs:
+            other = Path(log_dir, NAME)
+            if other != path and _size(other):
+                self._release(other, space, f"the volume has another one: {path}")
+
+    def _release(self, path: Path, space: Space, why: str) -> None:
         entry = self._entry(BallastAct.RELEASED, path, _size(path), space, why)
         try:
             if not self._was_released(path):  # or it was put on record, and then could not be done
@@ -89,6 +96,18 @@ class Ballast:
         self._unrecorded.append(self._entry(act, path, rule.size, space, why))
         self._record_what_is_late()
 
+    def _record_what_is_found(self, path: Path, space: Space) -> None:
+        """Whoever was killed between an act and its entry left the two in disagreement.
+
+        A release is on record before it is done, and once: one that was not done must not hide the next.
+        """
+        last = self._ledger.state.ballast.get(str(path))
+        if not _size(path) or self._unrecorded or (last is not None and last.act is not BallastAct.RELEASED):
+            return
+        act = BallastAct.ALLOCATED if last is None else BallastAct.RESTORED
+        self._unrecorded.append(self._entry(act, path, _size(path), space, "it was found in its place"))
+        self._record_what_is_late()
+
     def _was_released(self, path: Path) -> bool:
         """By the last word of the ledger, which may be older than this process."""
         last = self._ledger.state.ballast.get(str(path))
@@ -105,6 +124,12 @@ class Ballast:
         except NotRecorded:
             return  # the report counts them, and the next step tries again
         self._unrecorded = []
+
+
+def _why_released(space: Space, decision: BallastDecision, rule: BallastRule) -> str:
+    if decision is BallastDecision.RELEASE_RUNNING_OUT:
+        return f"only {human_bytes(space.usable)} of the volume are usable, less than {human_bytes(rule.release_below)}"
+    return f"brimline.ballast.bytes is {rule.size}"
 
 
 def _size(path: Path) -> Bytes:

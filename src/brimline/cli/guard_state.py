@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimline.cli.gateway_shown import ShownGateway, shown_gateway
+from brimline.cli.reclaim_shown import ShownReclaim, shown_reclaim
 from brimline.model.failures import BrimlineError
 
 _FORMAT, _VERSION = "brimline.guard-state", 1
@@ -62,6 +63,14 @@ class ShownMoves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownBallast:
+    """The ballast of one volume."""
+
+    is_in_place: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownState:
     version: str
     enforcement: str
@@ -70,6 +79,8 @@ class ShownState:
     min_free_bytes: int
     volumes: tuple[ShownVolume, ...]
     moves: ShownMoves | None
+    ballasts: tuple[ShownBallast, ...]
+    reclaim: ShownReclaim | None
     gateway: ShownGateway | None
     plain: ShownRetention | None
     tiered: ShownRetention | None
@@ -80,6 +91,7 @@ class ShownState:
         return (
             self.broker.failure is None
             and all(volume.state == "ok" for volume in self.volumes)
+            and (self.reclaim is None or self.reclaim.is_healthy)
             and (self.gateway is None or self.gateway.lets_everything_through)
         )
 
@@ -118,6 +130,8 @@ def _state(document: Mapping[str, Any]) -> ShownState:
         min_free_bytes=limits["minFreeBytes"],
         volumes=tuple(_volume(volume) for volume in document["volumes"]),
         moves=_moves(document.get("moves")),
+        ballasts=_ballasts(document.get("ballast")),
+        reclaim=shown_reclaim(document.get("reclaim")),
         gateway=shown_gateway(document.get("gateway"), document["observedAt"]),
         plain=_retention(document["retention"]["plain"]),
         tiered=_retention(document["retention"]["tiered"]),
@@ -148,6 +162,12 @@ def _moves(moves: Mapping[str, Any] | None) -> ShownMoves | None:
         sentence=moves["does"],
         what_to_do=moves["whatToDo"],
     )
+
+
+def _ballasts(ballast: Mapping[str, Any] | None) -> tuple[ShownBallast, ...]:
+    if ballast is None:
+        return ()
+    return tuple(ShownBallast(is_in_place=each["inPlace"], sentence=each["does"]) for each in ballast["volumes"])
 
 
 def _retention(retention: Mapping[str, Any] | None) -> ShownRetention | None:

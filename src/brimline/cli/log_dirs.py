@@ -48,7 +48,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add = parser.add_argument
     add(
         "--bootstrap-server",
-        action=_Once,
+        action=Once,
         required=True,
         metavar="HOST:PORT",
         help="a server to connect to first, or several with commas (required)",
@@ -56,21 +56,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add("--describe", action="store_true", help="accepted for the stock tool's sake: describing is all this does")
     add(
         "--topic-list",
-        action=_Once,
+        action=Once,
         type=_names,
         metavar="TOPICS",
         help="only replicas of these topics, with commas (default: all)",
     )
     add(
         "--broker-list",
-        action=_Once,
-        type=_broker_ids,
+        action=Once,
+        type=broker_ids,
         metavar="IDS",
         help="only these broker ids, with commas (default: all)",
     )
     add(
         "--command-config",
-        action=_Once,
+        action=Once,
         metavar="FILE",
         help="a Java properties file for the client (SASL, TLS, timeouts)",
     )
@@ -92,7 +92,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     shown.add_argument("--all", action="store_const", dest="top", const=None, help="all replicas in the table")
     add(
         "--timeout",
-        type=_seconds,
+        type=seconds_above_zero,
         metavar="SECONDS",
         help="how long brokers have to answer (default: default.api.timeout.ms of the properties, else 30)",
     )
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     return describe(args)
 
 
-class _Once(argparse.Action):
+class Once(argparse.Action):
     """An option that the stock tool refuses to be given twice; argparse would drop the first without a word."""
 
     def __call__(
@@ -128,7 +128,7 @@ def _names(text: str) -> frozenset[str] | None:
     return frozenset(name.strip() for name in text.split(",") if name.strip()) or None
 
 
-def _broker_ids(text: str) -> tuple[int, ...] | None:
+def broker_ids(text: str) -> tuple[int, ...] | None:
     ids = [part.strip() for part in text.split(",") if part.strip()]
     wrong = [part for part in ids if not part.removeprefix("-").isdecimal()]
     if wrong:
@@ -142,7 +142,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def seconds_above_zero(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:

@@ -7,8 +7,9 @@ from rich.text import Text
 
 from brimline.cli.console import console_on, print_hanging
 from brimline.cli.glyphs import Glyphs, glyphs_for, printable
-from brimline.cli.guard_state import ShownMoves, ShownRetention, ShownState, ShownVolume
+from brimline.cli.guard_state import ShownBallast, ShownMoves, ShownRetention, ShownState, ShownVolume
 from brimline.cli.table_gateway import gateway_lines
+from brimline.cli.table_reclaim_state import reclaim_lines
 from brimline.cli.table_volumes import level_style
 from brimline.model import Percent, human_bytes, human_count, human_percent, human_span
 
@@ -28,9 +29,14 @@ def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
     yield from _head(state, glyphs)
     for volume in state.volumes:
         yield from _volume_lines(volume, glyphs)
+    for ballast in state.ballasts:
+        yield Text.assemble("  ", _ballast_word(ballast), printable(ballast.sentence))
     if state.moves is not None:
         yield from _move_lines(state.moves)
     yield Text()
+    if state.reclaim is not None:
+        yield from reclaim_lines(state.reclaim, glyphs)
+        yield Text()
     if state.gateway is not None:
         yield from gateway_lines(state.gateway, glyphs)
         yield Text()
@@ -77,6 +83,10 @@ def _volume_lines(volume: ShownVolume, glyphs: Glyphs) -> Iterator[Text]:
         yield Text(f"          {printable(log_dir)}", "dim")
     for act in volume.would_do:
         yield Text(f"          {printable(act)}", "yellow")
+
+
+def _ballast_word(ballast: ShownBallast) -> tuple[str, str]:
+    return ("BALLAST ", "bold green" if ballast.is_in_place else "bold yellow")
 
 
 def _move_lines(moves: ShownMoves) -> Iterator[Text]:

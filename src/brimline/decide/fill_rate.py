@@ -27,6 +27,8 @@ SECONDS_WHILE_RATE_IS_UNKNOWN = 1.0
 """One reading has no slope: the second one comes soon."""
 SECONDS_WHILE_FULL = 1.0
 """A full volume refuses writes: its release should be seen within a second."""
+FASTEST_DISK = 1 << 30
+"""Bytes a second that a burst out of a calm may write, as far as there is reason to fear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +86,14 @@ def next_look(readings: Sequence[UsableAt], distance: Bytes | None, pace: Pace) 
         left = seconds_left(distance, rate)
         wanted = pace.interval if left is None else left * SHARE_OF_TIME_LEFT
     return min(max(wanted, pace.floor), pace.interval)
+
+
+def look_before_it_runs_out(readings: Sequence[UsableAt], distance: Bytes, pace: Pace) -> float:
+    """The same where passing the limit unseen costs the broker its life: no burst out of a calm gets past it either.
+
+    ``distance`` is what may be written before the ballast must be given back.
+    """
+    wait = next_look(readings, distance, pace)
+    if not pace.fast or distance < 0:
+        return wait
+    return min(wait, max(distance / FASTEST_DISK, pace.floor))

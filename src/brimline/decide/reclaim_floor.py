@@ -20,6 +20,7 @@ from brimline.model.scan import FolderKind, Int64Column, UInt8Column
 
 NAMED_TOPICS = 5
 NAMED_KINDS = 3
+NO_BALLAST = Bytes(0)
 
 
 class FloorKind(Enum):
@@ -40,6 +41,7 @@ class FloorKind(Enum):
     METADATA = "the cluster's metadata log"
     REMOTE_INDEX_CACHE = "cache of remote indexes"
     SMALL_FILES = "checkpoints, folders and other small files of Kafka"
+    BALLAST = "the ballast"
     FOREIGN = "files in the log dirs that are not Kafka's"
     OUTSIDE = "files outside of the log dirs, and what the file system keeps for itself"
 
@@ -64,6 +66,7 @@ _CURES = {
     FloorKind.METADATA: "metadata.max.snapshot.interval.ms and metadata.max.retention.bytes bound it",
     FloorKind.REMOTE_INDEX_CACHE: "lower remote.log.index.file.cache.total.size.bytes",
     FloorKind.SMALL_FILES: "fewer partitions on this volume",
+    FloorKind.BALLAST: "none is needed, it is given back when the volume runs out; or lower brimline.ballast.bytes",
     FloorKind.FOREIGN: "move them out of the log dirs",
     FloorKind.OUTSIDE: "give Kafka a volume of its own",
 }
@@ -154,8 +157,11 @@ class Floor:
         return "impossible" if self.is_impossible else "possible"
 
 
-def floor_of(tables: ReclaimTables, plan: ReclaimPlan, device: int) -> Floor | None:
-    """The floor of one device, from the plan made for it; ``None`` when its space is not known."""
+def floor_of(tables: ReclaimTables, plan: ReclaimPlan, device: int, ballast_bytes: Bytes = NO_BALLAST) -> Floor | None:
+    """The floor of one device, from the plan made for it; ``None`` when its space is not known.
+
+    ``ballast_bytes``: what of the small files in the device's log dirs is the ballast, by the same scan.
+    """
     facts, planned = tables.devices[device], plan.devices[device]
     if facts.total_bytes is None or facts.used_bytes is None:
         return None
@@ -164,6 +170,8 @@ def floor_of(tables: ReclaimTables, plan: ReclaimPlan, device: int) -> Floor | N
     sums = {kind: int(by_topic[kind].sum()) for kind in FloorKind}
     for kind, size in _outside_of_segments(columns):
         sums[kind] += size
+    sums[FloorKind.SMALL_FILES] -= ballast_bytes
+    sums[FloorKind.BALLAST] = ballast_bytes
     known = sum(sums.values()) + planned.going.total + planned.removable_bytes
     sums[FloorKind.OUTSIDE] = max(facts.used_bytes - known, 0)
     parts = [

@@ -5,7 +5,7 @@ size of a preallocated active segment is the broker's: its file is longer than w
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
 
@@ -55,13 +55,19 @@ class BrokerTables:
 
 
 def broker_tables(
-    log_dirs: Sequence[ScannedLogDir], topics: Mapping[str, CleanupRules], devices: Sequence[DeviceFacts]
+    log_dirs: Sequence[ScannedLogDir],
+    topics: Mapping[str, CleanupRules],
+    devices: Sequence[DeviceFacts],
+    moving: Collection[TopicPartition] = (),
 ) -> BrokerTables:
-    """A topic that is on the disk and not in ``topics`` is one of which nothing is known."""
+    """A topic that is on the disk and not in ``topics`` is one of which nothing is known.
+
+    ``moving``: what the broker says is being moved, be it to a log dir that is not among these.
+    """
     names = sorted({name for each in log_dirs for name in each.scan.folders.topics if name is not None})
     places = {name: row for row, name in enumerate(names)}
-    moving = frozenset(partition for each in log_dirs for partition in _copied_to(each.scan))
-    parts = [_log_table(each, places, moving) for each in log_dirs]
+    all_moving = frozenset(moving).union(*(_copied_to(each.scan) for each in log_dirs))
+    parts = [_log_table(each, places, all_moving) for each in log_dirs]
     logs = LogTable(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _LOG_COLUMNS},
         segments_begin=_joined_begins([part.segments_begin for part in parts]),
@@ -91,8 +97,7 @@ def _log_table(log_dir: ScannedLogDir, places: Mapping[str, int], moving: frozen
     offsets = {name: np.full(len(folders), _UNKNOWN, dtype=np.int64) for name in _OFFSETS}
     views = np.full(len(folders), Views.NOT_DESCRIBED, dtype=np.uint8)
     is_moving = np.zeros(len(folders), dtype=np.bool_)
-    for row, view in _folder_views(log_dir.scan):
-        broker = _broker_view(log_dir, row)
+    for row, view, broker in _both_views(log_dir):
         is_moving[row] = folders.topic_partition(row) in moving
         views[row] = compare_views(view, broker)
         for name, column in offsets.items():
@@ -115,19 +120,29 @@ def _log_table(log_dir: ScannedLogDir, places: Mapping[str, int], moving: frozen
     )
 
 
-def _folder_views(scan: LogDirScan) -> Iterator[tuple[int, FolderView]]:
+def _both_views(log_dir: ScannedLogDir) -> Iterator[tuple[int, FolderView, BrokerView | None]]:
     """Of the current replicas, by their rows."""
-    folders = scan.folders
-    closed, states, begin = _closed_bytes(scan).tolist(), folders.state.tolist(), folders.segments_begin.tolist()
+    folders, segments = log_dir.scan.folders, log_dir.scan.segments
+    states, begin = folders.state.tolist(), folders.segments_begin.tolist()
+    before = kernel.sums(segments.log_bytes)
     for row in folders.rows_of(FolderKind.CURRENT):
-        has_segments = begin[row] < begin[row + 1]
+        broker = _broker_view(log_dir, row)
+        first, end = begin[row], begin[row + 1]
+        bases = segments.base_offset[first:end]
         view = FolderView(
             is_read=states[row] == FolderState.READ,
             topic_id=folders.topic_id(row),
-            first_base_offset=Offset(int(scan.segments.base_offset[begin[row]])) if has_segments else None,
-            closed_bytes=Bytes(closed[row]),
+            first_base_offset=Offset(int(bases[0])) if len(bases) else None,
+            closed_bytes=Bytes(int(before[max(end - 1, first)] - before[first + _below_log_start(bases, broker)])),
         )
-        yield row, view
+        yield row, view, broker
+
+
+def _below_log_start(bases: Int64Column, broker: BrokerView | None) -> int:
+    """How many of the closed segments have no record at or above the log start."""
+    if broker is None or broker.log_start_offset is None:
+        return 0
+    return int(np.clip(np.searchsorted(bases, broker.log_start_offset, side="right") - 1, 0, None))
 
 
 def _closed_bytes(scan: LogDirScan) -> Int64Column:

@@ -5,9 +5,12 @@ first and the broker is asked after it, so between the two looks a log may only 
 
 - the broker describes the replica in this log dir, and the scan could read its folder;
 - both know the topic id, and it is the same: offsets of a topic that was deleted and made anew mean nothing;
-- the broker counts at least the bytes of the closed segments. Fewer means that some of them have gone since; the next
-  cycle will see them gone. More is what was appended since;
-- the broker's high watermark is not below where the files begin, and its log start not above the high watermark.
+- the broker counts at least the bytes of the closed segments above its log start. Fewer means that some of them have
+  gone since; the next cycle will see them gone. More is what was appended since. What is below the log start is on its
+  way out, and may be there or not;
+- the broker's high watermark is not below where the files begin, and its log start not above the high watermark;
+- the cluster would let it be trimmed by whoever plans. Planned for, it would be refused in every cycle anew, and
+  nothing would come back, however much of others may go.
 """
 
 from dataclasses import dataclass
@@ -31,6 +34,8 @@ class BrokerView:
     high_watermark: Offset | None
     log_end_offset: Offset | None = None
     highest_remote_offset: Offset | None = None
+    is_forbidden: bool = False
+    """Whoever plans may not delete its records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,7 @@ class FolderView:
     topic_id: UUID | None
     first_base_offset: Offset | None
     closed_bytes: Bytes
+    """Of closed segments with records at or above the log start."""
 
 
 def compare_views(folder: FolderView, broker: BrokerView | None) -> Views:
@@ -56,7 +62,7 @@ def compare_views(folder: FolderView, broker: BrokerView | None) -> Views:
         return Views.SEGMENTS_MISSING
     if not _offsets_fit(folder, broker):
         return Views.OTHER_OFFSETS
-    return Views.AGREE
+    return Views.NO_PERMISSION if broker.is_forbidden else Views.AGREE
 
 
 def _offsets_fit(folder: FolderView, broker: BrokerView) -> bool:

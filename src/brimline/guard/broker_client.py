@@ -1,18 +1,27 @@
 """The guard's own client of its broker: connects when needed, and anew after a failure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from uuid import UUID
 
 from brimline.guard.clock import Clock
 from brimline.model import BrokerId, Bytes, FailureKind, ObservationFailed, Reason, TopicPartition
+from brimline.model.blast_radius import GroupsSeen
 from brimline.model.kafka_errors import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.broker_release import broker_release
 from brimline.observe.client_config import ClientConfig
 from brimline.observe.connection import Connection, Deadline
+from brimline.observe.group_offsets import committed_offsets
 from brimline.observe.only_local import only_local_from_outside, only_local_in_files
 from brimline.observe.partition_facts import PartitionFacts, look_at_partitions
 from brimline.observe.remote_log_follower import RemoteLogFollower
+from brimline.observe.replica_facts import (
+    Offsets,
+    ReplicaFacts,
+    leaders_of,
+    look_at_present_starts,
+    look_at_replicas,
+)
 from brimline.observe.topics import describe_topics
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
@@ -57,6 +66,32 @@ class BrokerClient:
     def partition_facts(self) -> PartitionFacts:
         try:
             return look_at_partitions(self._connected(), self._broker, self._timeout, self._clock.now)
+        except ObservationFailed:
+            self._disconnect()
+            raise
+
+    def replica_facts(self, partitions: Collection[TopicPartition]) -> ReplicaFacts:
+        """What the cluster says of these partitions, which this broker holds."""
+        try:
+            return look_at_replicas(self._connected(), self._broker, partitions, self._timeout, self._clock.now)
+        except ObservationFailed:
+            self._disconnect()
+            raise
+
+    def present_starts(self, facts: ReplicaFacts, partitions: Collection[TopicPartition]) -> Offsets:
+        """Where the logs of these partitions begin now; what a leader does not tell is missing."""
+        leaders = leaders_of(partitions, facts.topics)
+        tiered = frozenset(name for name, rules in facts.rules.items() if rules.is_tiered)
+        try:
+            return look_at_present_starts(self._connected(), leaders, tiered, Deadline(self._timeout))
+        except ObservationFailed:
+            self._disconnect()
+            raise
+
+    def group_offsets(self, partitions: Collection[TopicPartition], patience: timedelta) -> GroupsSeen:
+        """What consumer groups have committed for these partitions, as far as it is told within so much time."""
+        try:
+            return committed_offsets(self._connected(), partitions, patience=patience)
         except ObservationFailed:
             self._disconnect()
             raise

@@ -7,12 +7,14 @@ delays the answer by the stall timeout and no more.
 import os
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 
 from brimline.act.broker_setting import BrokerSetting
 from brimline.act.move_pause import KEY, PAUSED
 from brimline.guard import keys
+from brimline.guard.ballast_findings import explain_ballast, explain_ledger
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock import Clock
 from brimline.guard.config import GuardConfig
@@ -23,11 +25,14 @@ from brimline.guard.gateway_client import GatewayClient, control_socket
 from brimline.guard.gateway_findings import explain_addresses, explain_layout
 from brimline.guard.gateway_state import GatewayState
 from brimline.guard.percentages import led_tiered_partitions
+from brimline.guard.reclaim_findings import explain_ceiling, explain_rights, explain_survey
+from brimline.guard.reclaim_survey import Surveyor
 from brimline.metrics.jmx import why_no_jmx
 from brimline.model import BrokerId, Failure, FailureKind, LogDirDescription, ObservationFailed, Reason, human_bytes
 from brimline.observe.address_rules import AddressRules, ask_address_rules
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.partition_facts import PartitionFacts
+from brimline.observe.topic_rights import may_delete_records
 from brimline.observe.volumes import VolumeReading, mount_points
 
 _POLL = 0.01
@@ -55,6 +60,10 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
         *_jmx(config),
         *of_broker,
         *(() if is_silent else _moves(config)),
+        *explain_ceiling(config, report),
+        *(() if is_silent else _reclaim(config, report, clock)),
+        *explain_ballast(config, report),
+        *explain_ledger(config, report),
         *_gateway(config, broker_answers=not is_silent),
     ]
     return CheckUp(findings=tuple(findings))
@@ -202,6 +211,30 @@ def _moves(config: GuardConfig) -> Iterator[Finding]:
         yield _finding("permissions", Weight.PROBLEM, f"moves into a full log dir cannot be held up: {error}")
     finally:
         setting.close()
+
+
+def _reclaim(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[Finding]:
+    """The same look, and the same plan, as the first cycle of a guard that were started now."""
+    if not config.has_ceiling:
+        return
+    assert config.broker.node_id is not None
+    readable = [path for volume in report.volumes if volume.reading.failure is None for path in volume.log_dirs]
+    client = BrokerClient(config.admin, BrokerId(config.broker.node_id), clock)
+    try:
+        survey = Surveyor(client, clock).survey(config.reclaim_policy, readable)
+    except ObservationFailed as error:
+        yield _finding("reclaim", Weight.PROBLEM, f"it is not known what reclaim would do: {error.failure}")
+        return
+    finally:
+        client.close()
+    yield from explain_survey(config, survey)
+    try:
+        with closing(Connection(config.admin)) as connection:
+            may_delete = may_delete_records(connection, survey.facts.topics, _PATIENCE)
+    except ObservationFailed as error:
+        yield _finding("permissions", Weight.NOTE, f"whether records may be deleted is not known: {error.failure}")
+        return
+    yield from explain_rights(config, survey, may_delete)
 
 
 def _gateway(config: GuardConfig, *, broker_answers: bool) -> Iterator[Finding]:

@@ -18,8 +18,10 @@ from brimline.act.broker_setting import BrokerSetting
 from brimline.act.move_pause import KEY as MOVE_THROTTLE
 from brimline.act.move_pause import MovePause
 from brimline.act.pause_record import PauseRecord
+from brimline.decide.ballast import BallastRule
 from brimline.decide.disk_state import DiskState
 from brimline.guard import keys, log_lines
+from brimline.guard.ballasts import Ballasts
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock import Clock
 from brimline.guard.config import BadConfig, GuardConfig, load_config
@@ -28,16 +30,19 @@ from brimline.guard.gateway_client import GatewayClient, control_socket
 from brimline.guard.gateway_news import GatewayNews
 from brimline.guard.gateway_task import GatewayReport, GatewayTask
 from brimline.guard.http import HttpServer
+from brimline.guard.landing import Landing
 from brimline.guard.log_lines import say
 from brimline.guard.move_news import MoveNews
 from brimline.guard.move_pause_task import MovePauseTask, MoveReport
 from brimline.guard.pages import Pages
 from brimline.guard.percent_task import PercentReport, PercentTask
 from brimline.guard.publish import Publisher
+from brimline.guard.reclaim_sentences import ceiling_sentence
+from brimline.guard.reclaim_settings import ReclaimSettings
+from brimline.guard.reclaims import Reclaims
 from brimline.guard.reload import reloaded
 from brimline.guard.scan_task import ScanReport, ScanTask
 from brimline.guard.sentences import (
-    deletion,
     enforcement_sentence,
     reasons_of_full_log_dirs,
     refusal,
@@ -47,7 +52,7 @@ from brimline.guard.state_document import GuardState
 from brimline.guard.worker import Worker
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
-from brimline.model import BadInput, BrokerId, Failure
+from brimline.model import BadInput, BrokerId, Bytes, Failure
 from brimline.observe.future_folders import partitions_moving_into
 from brimline.observe.scan import LogDirScanner
 from brimline.observe.volumes import mount_points
@@ -123,6 +128,21 @@ class Guard:
                 path, LogDirScanner(path).scan, clock, self._scan_interval, self._may_read, self._publish_scan
             )
             self._workers.append(Worker(f"scan of {path}", task.step))
+        self._ballasts = Ballasts(config, clock, self._ballast_bytes, self._look_at_disks, self._publisher.ballasts)
+        self._workers += self._ballasts.workers
+        self._reclaims = Reclaims(
+            config, clock, self._reclaim_settings, self._publisher.reclaims, self._publisher.reclaim_error
+        )
+        self._workers += self._reclaims.workers
+        self._landing = Landing(
+            lambda: self.config,
+            clock,
+            self._may_read,
+            lambda: self._disks.report,
+            lambda: self._percents.report,
+            self._publisher.landing,
+        )
+        self._workers += self._landing.workers
         pages = Pages(self._board, self._state, self._refresh_ages, self._unhealthy, self._unready)
         self._http = HttpServer(config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond)
 
@@ -150,7 +170,7 @@ class Guard:
             "started",
             f"watching {', '.join(self.config.broker.log_dirs)} of broker {self.config.broker.node_id}; "
             f"http://{self.config.text(keys.METRICS_HOST)}:{port}/metrics; "
-            f"{enforcement_sentence(enforced=self._is_enforced)}",
+            f"{enforcement_sentence(enforced=self._is_enforced)}; {ceiling_sentence(self._reclaim_settings())}",
             broker=self.config.broker.node_id,
             port=port,
         )
@@ -224,8 +244,20 @@ class Guard:
         wait = self._disks.step()
         self._gateway.decided(reasons_of_full_log_dirs(self._disks.report))
         self._moves.decided(self._disks.report)
+        self._ballasts.decided(self._disks.report)
+        self._reclaims.decided(self._disks.report)
         self._publisher.disks(self._disks.report)
         return wait
+
+    def _look_at_disks(self) -> None:
+        self._disks.look_now()
+        self._disk_worker.wake()
+
+    def _ballast_bytes(self) -> Bytes:
+        return Bytes(self.config.number(keys.BALLAST_BYTES))
+
+    def _reclaim_settings(self) -> ReclaimSettings:
+        return ReclaimSettings.of(self.config)
 
     def _step_gateway(self) -> float:
         return self._gateway.step()
@@ -272,8 +304,6 @@ class Guard:
         )
         if (act := refusal(volume, enforced=self._is_enforced)) is not None:
             say(logging.WARNING, "refuse" if self._is_enforced else "observe", act, device=volume.reading.device)
-        if (act := deletion(volume, self.config.number(keys.RETENTION_PERCENT))) is not None:
-            say(logging.WARNING, "observe", act, device=volume.reading.device)
         if volume.reading.failure is not None:
             self._publisher.error(volume.reading.failure.kind.value)
 
@@ -299,6 +329,8 @@ class Guard:
         self._publisher.check_ages(self._disks.report)
         self._publisher.percentage_ages(self._percents.report)
         self._publisher.scan_ages(list(self._scans.values()))
+        if self._landing.report is not None:
+            self._publisher.landing_age(self._landing.report)
         if self._bridge is not None:
             self._board.put(*self._bridge.state.families())
 
@@ -313,6 +345,9 @@ class Guard:
             mount_points=mount_points(),
             gateway=self._gateway.report,
             moves=self._moves.report,
+            ballasts=self._ballasts.statuses,
+            reclaims=self._reclaims.reports,
+            landing=self._landing.report,
             dead_tasks=[worker.name for worker in self._workers if not worker.is_alive],
         )
 
@@ -354,4 +389,10 @@ def _say_bridge_state(state: BridgeState) -> None:
 
 
 def _disk_settings(config: GuardConfig) -> DiskSettings:
-    return DiskSettings(limits=config.limits, pace=config.pace, stall_timeout=config.seconds(keys.STALL_TIMEOUT))
+    ballast = BallastRule(size=Bytes(config.number(keys.BALLAST_BYTES)), limits=config.limits)
+    return DiskSettings(
+        limits=config.limits,
+        pace=config.pace,
+        stall_timeout=config.seconds(keys.STALL_TIMEOUT),
+        reserve=ballast.release_below if ballast.size else Bytes(0),
+    )

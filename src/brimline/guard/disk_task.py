@@ -13,7 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState, Space, breaches, bytes_to_limit, next_state
-from brimline.decide.fill_rate import READINGS_KEPT, Pace, UsableAt, fill_rate, next_look, seconds_left
+from brimline.decide.fill_rate import (
+    READINGS_KEPT,
+    Pace,
+    UsableAt,
+    fill_rate,
+    look_before_it_runs_out,
+    next_look,
+    seconds_left,
+)
 from brimline.guard.clock import Clock
 from brimline.guard.log_dir_watch import LogDirWatch, Look
 from brimline.model import Bytes
@@ -26,12 +34,17 @@ _RETRY_UNKNOWN = 5.0
 _APART = 0.05
 """Two log dirs of one volume are read within microseconds: a rate drawn between those would be noise."""
 
+NO_RESERVE = Bytes(0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSettings:
+    """``reserve``: usable bytes below which a ballast is given back; like a limit it is neared with frequent looks."""
+
     limits: DiskLimits
     pace: Pace
     stall_timeout: float
+    reserve: Bytes = NO_RESERVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +152,7 @@ class DiskTask:
         state = next_state(DiskState.FULL if DiskState.FULL in was else was[0], space, limits)
         distance = None if space is None else bytes_to_limit(space, limits)
         rate = fill_rate(readings) if space is not None else None
-        wait = next_look(readings, distance, self.settings.pace)
+        wait = self._next_look(readings, space, distance)
         if space is None:
             wait = min(wait, _RETRY_UNKNOWN)
         for path in reading.log_dirs:
@@ -157,6 +170,13 @@ class DiskTask:
             seconds_left=seconds_left(distance, rate),
             next_look=wait,
         )
+
+    def _next_look(self, readings: list[UsableAt], space: Space | None, distance: Bytes | None) -> float:
+        wait = next_look(readings, distance, self.settings.pace)
+        if space is None or not self.settings.reserve:
+            return wait
+        until_reserve = Bytes(space.usable - self.settings.reserve)
+        return min(wait, look_before_it_runs_out(readings, until_reserve, self.settings.pace))
 
     def _forget_devices_that_are_gone(self, volumes: Sequence[VolumeStatus]) -> None:
         readable = {volume.reading.device for volume in volumes if volume.reading.failure is None}

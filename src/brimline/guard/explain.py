@@ -12,7 +12,7 @@ from brimline.decide.disk_state import Breach, DiskLimits, DiskState, limits_nev
 from brimline.guard import keys
 from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, VolumeStatus
-from brimline.guard.sentences import deletion, how_full, named_log_dirs, refusal, state_sentence
+from brimline.guard.sentences import how_full, named_log_dirs, refusal, state_sentence
 from brimline.model import Bytes, human_bytes, human_percent
 
 
@@ -26,7 +26,7 @@ class Weight(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     topic: str
-    """What it is about: configuration, volumes, limits, permissions, broker, gateway."""
+    """What it is about: configuration, volumes, limits, permissions, broker, reclaim, ballast, gateway."""
     weight: Weight
     sentence: str
 
@@ -45,10 +45,6 @@ def explain_config(config: GuardConfig) -> Iterator[Finding]:
         yield note(
             f"a full log dir is released when {limits.release_margin_percent} % of its volume is free beyond that"
         )
-    ceiling = config.number(keys.RETENTION_PERCENT)
-    if ceiling < 100:
-        where = _where(config, keys.RETENTION_PERCENT)
-        yield note(f"above {ceiling} % used of a device the oldest segments would go first ({where})")
     yield note(_enforcement_sentence(config), Weight.FINE if config.is_enforcing else Weight.NOTE)
     yield note(
         f"metrics are served on http://{config.text(keys.METRICS_HOST)}:{config.number(keys.METRICS_PORT)}/metrics"
@@ -87,14 +83,11 @@ def _explain_volume(config: GuardConfig, volume: VolumeStatus, mount_points: Map
 
 
 def _explain_acts(config: GuardConfig, volume: VolumeStatus) -> Iterator[Finding]:
-    """Refusing may be enforced; nothing deletes yet, whatever the ceiling says."""
+    """Refusing may be enforced; what is deleted is said where the ceiling is explained."""
     refused = refusal(volume, enforced=config.is_enforcing)
-    deleted = deletion(volume, config.number(keys.RETENTION_PERCENT))
     if refused is not None:
         who = "the guard" if config.is_enforcing else "with brimline.enforcement=gateway it"
         yield Finding(topic="volumes", weight=Weight.NOTE, sentence=f"{who} {refused}")
-    if deleted is not None:
-        yield Finding(topic="volumes", weight=Weight.NOTE, sentence=f"with enforcement it {deleted}")
 
 
 def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config: GuardConfig) -> Iterator[Finding]:
@@ -134,12 +127,12 @@ def _limit(weight: Weight, sentence: str) -> Finding:
 
 def _enforcement_sentence(config: GuardConfig) -> str:
     if not config.is_enforcing:
-        return "enforcement is observe: it is said what would be done; nothing is refused or deleted"
+        return "enforcement is observe: it is said what would be refused, and nothing is refused"
     error = config.text(keys.REJECT_ERROR)
     names = {number: name for name, number in keys.REJECT_ERROR.names.items()}
     return (
         "enforcement is gateway: Produce is refused for every partition in a full log dir, with error "
-        f"{error} {names[error]}; nothing is deleted"
+        f"{error} {names[error]}"
     )
 
 

@@ -9,23 +9,28 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from brimline import __version__
 from brimline.decide.disk_state import DiskState
+from brimline.guard.ballast_task import BallastStatus
 from brimline.guard.clock import Clock
 from brimline.guard.disk_task import DiskReport, VolumeStatus
 from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS, gateway_families
 from brimline.guard.gateway_task import GatewayReport
+from brimline.guard.landing_task import LandingReport
 from brimline.guard.move_pause_task import MoveReport
 from brimline.guard.percent_task import PercentReport
 from brimline.guard.percentages import Column, PlainFigures, TieredFigures
+from brimline.guard.reclaim_metrics import reclaim_ages, reclaim_families
+from brimline.guard.reclaim_report import ReclaimReport
 from brimline.guard.scan_task import ScanReport
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.metric import Metric
-from brimline.model import used_percent
+from brimline.model import Bytes, used_percent
 from brimline.model.samples import LabelValues, MetricFamily
 from brimline.model.scan import FileKind, FolderKind, FolderState, LogDirScan
 
@@ -46,6 +51,7 @@ class Publisher:
         self._lock = threading.Lock()
         self._errors: Counter[str] = Counter()
         self._reloads: Counter[str] = Counter()
+        self._reclaim_errors: Counter[str] = Counter()
 
     def guard(self, broker: int, enforcement: str, started: float) -> None:
         info = catalogue.GUARD_INFO.family(((__version__, str(broker), enforcement),), (1,))
@@ -132,6 +138,44 @@ class Publisher:
             catalogue.MOVES_INTO_FULL.family(rows, counts),
             catalogue.MOVES_PAUSED.family(rows, counts if report.is_held else [0] * len(counts)),
         )
+
+    def landing(self, report: LandingReport) -> None:
+        outcomes = (("sent", report.sent), ("dropped", report.dropped), ("failed", report.failed))
+        self._board.put(
+            catalogue.LANDING_SNAPSHOTS.family(
+                tuple((name,) for name, _ in outcomes), [count for _, count in outcomes]
+            ),
+            catalogue.LANDING_SPOOL_SNAPSHOTS.single(report.waiting),
+            catalogue.LANDING_SPOOL_BYTES.single(report.waiting_bytes),
+        )
+        if report.bytes is not None and report.took is not None:
+            self._board.put(
+                catalogue.LANDING_SNAPSHOT_BYTES.single(report.bytes), catalogue.LANDING_DURATION.single(report.took)
+            )
+        self.landing_age(report)
+
+    def landing_age(self, report: LandingReport) -> None:
+        if report.landed is not None:
+            self._board.put(catalogue.LANDING_AGE.single(self._clock.seconds() - report.landed))
+
+    def ballasts(self, statuses: Sequence[BallastStatus], wanted: Bytes) -> None:
+        rows = tuple((str(Path(status.path).parent), status.device) for status in statuses)
+        self._board.put(
+            catalogue.BALLAST_BYTES.family(rows, [status.size for status in statuses]),
+            catalogue.BALLAST_WANTED.single(wanted),
+            catalogue.BALLAST_RELEASES.family(rows, [status.releases for status in statuses]),
+        )
+
+    def reclaims(self, reports: Sequence[ReclaimReport]) -> None:
+        self._board.put(*reclaim_families(reports), reclaim_ages(reports, self._clock.seconds()))
+
+    def reclaim_ages(self, reports: Sequence[ReclaimReport]) -> None:
+        self._board.put(reclaim_ages(reports, self._clock.seconds()))
+
+    def reclaim_error(self, kind: str) -> None:
+        with self._lock:
+            self._reclaim_errors[kind] += 1
+            self._board.put(_counted(catalogue.RECLAIM_ERRORS, self._reclaim_errors))
 
     def error(self, kind: str) -> None:
         with self._lock:

@@ -34,7 +34,14 @@ def reloaded(running: GuardConfig, read: GuardConfig) -> tuple[GuardConfig, tupl
 def _changes_of_the_rest(running: GuardConfig, read: GuardConfig) -> list[Change]:
     """What belongs to the broker, and what holds secrets: the latter is named without its value."""
     changes = []
-    for field in ("node_id", "log_dirs", "listeners", "retention_check_interval", "remote_task_interval"):
+    for field in (
+        "node_id",
+        "log_dirs",
+        "listeners",
+        "retention_check_interval",
+        "segment_delete_delay",
+        "remote_task_interval",
+    ):
         was, now = getattr(running.broker, field), getattr(read.broker, field)
         if was != now:
             changes.append(Change(key=field.replace("_", "."), was=_shown(was), now=_shown(now), takes_effect=False))

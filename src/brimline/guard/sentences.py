@@ -6,7 +6,7 @@ from brimline.decide import admission
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState, Space
 from brimline.guard.disk_task import DiskReport, VolumeStatus
 from brimline.guard.gateway_state import Cause, Fence
-from brimline.model import Bytes, human_bytes, human_percent, used_percent
+from brimline.model import human_bytes, human_percent, used_percent
 
 
 def named_log_dirs(volume: VolumeStatus) -> str:
@@ -54,16 +54,16 @@ def reasons_of_full_log_dirs(report: DiskReport) -> dict[str, str]:
     }
 
 
-def would_do(volume: VolumeStatus, retention_percent: int, *, enforced: bool) -> list[str]:
-    """What is done about this volume now, or would be."""
-    acts = [refusal(volume, enforced=enforced), deletion(volume, retention_percent)]
-    return [act for act in acts if act is not None]
+def would_do(volume: VolumeStatus, *, enforced: bool) -> list[str]:
+    """What KIP-1201 does about this volume now, or would do."""
+    act = refusal(volume, enforced=enforced)
+    return [] if act is None else [act]
 
 
 def enforcement_sentence(*, enforced: bool) -> str:
     if enforced:
         return "enforcement is gateway: it has the gateway refuse Produce for what is full"
-    return "enforcement is observe: it says what it would do, and does nothing"
+    return "enforcement is observe: it says what it would refuse, and refuses nothing"
 
 
 def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
@@ -72,16 +72,6 @@ def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
         return None
     act = "has the gateway refuse" if enforced else "would refuse"
     return f"{act} Produce for every partition in {named_log_dirs(volume)}"
-
-
-def deletion(volume: VolumeStatus, retention_percent: int) -> str | None:
-    excess = bytes_over_ceiling(volume, retention_percent)
-    if not excess:
-        return None
-    return (
-        f"would delete the oldest segments in {named_log_dirs(volume)} until {human_bytes(excess)} are free again "
-        f"(log.retention.disk.usage.percent={retention_percent})"
-    )
 
 
 def how_to_lift(fence: Fence, config_path: str) -> str:
@@ -93,11 +83,3 @@ def how_to_lift(fence: Fence, config_path: str) -> str:
         "make room: lower the retention of a topic, delete a topic or move replicas away; it is lifted by itself as "
         "soon as the disk has room again"
     )
-
-
-def bytes_over_ceiling(volume: VolumeStatus, retention_percent: int) -> Bytes:
-    """KIP-61's excess bytes: what is used beyond its ceiling; 0 while it is switched off."""
-    total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
-    if total is None or usable is None or retention_percent >= 100:
-        return Bytes(0)
-    return Bytes(max(total - usable - retention_percent * total // 100, 0))

@@ -17,6 +17,28 @@
      "moves": null | {
        "paused": true, "since": "…", "valueBefore": null | "20000000", "does": "holds up the move of …",
        "logDirs": [{"logDir": "/data/a", "partitions": ["orders-0"]}], "failure": null | {…}, "whatToDo": "…"},
+     "ballast": null | {
+       "wantedBytes": 1073741824, "volumes": [
+         {"device": "8:1", "path": "/data/a/.brimline-ballast", "bytes": 1073741824, "inPlace": true, "releases": 0,
+          "unrecorded": 0, "failure": null | "…", "does": "1.00 GiB to be given back …"}]},
+     "reclaim": null | {
+       "ceilingPercent": 80, "mode": "apply" | "plan", "intervalMs": 60000,
+       "paused": null | {"by": "root", "reason": "…", "since": "…"},
+       "devices": [
+         {"device": "8:1", "logDirs": ["/data/a"], "state": "trimming", "troubled": false, "problem": null | "…",
+          "does": "deletes the oldest segments …", "decidedAt": null | "…", "ageSeconds": 1.5,
+          "plan": null | {"outcome": "enough-taken", "usedBytes": 1, "limitBytes": 1, "goingBytes": 0, "excessBytes": 1,
+                          "takenBytes": 1, "takenSegments": 1, "missingBytes": 0, "removableBytes": 1,
+                          "localRetentionBytes": 0},
+          "floor": null | {"bytes": 1, "percent": 12.345, "impossible": false, "sentence": "…", "parts": [
+                           {"kind": "active segments", "bytes": 1, "percent": 1.0, "whatHelps": "…",
+                            "topics": [{"topic": "…", "bytes": 1}]}]},
+          "cycles": [{"cycle": "8:1-17", "by": "…", "begunAt": "…", "endedAt": null, "excessBytes": 1,
+                      "plannedBytes": 1, "plannedSegments": 1, "freedBytes": 0, "freedSegments": 0,
+                      "trims": {"unsent": 1, "waiting": 0, "done": 0, "abandoned": 0}, "givenUpBecause": []}],
+          "lastCycle": null | {… the same …},
+          "sinceStart": {"cycles": 1, "plannedBytes": 1, "plannedSegments": 1, "trimsDone": 1, "trimsAbandoned": 0,
+                         "freedBytes": 1, "freedSegments": 1}}]},
      "gateway": null | {
        "up": true, "failure": null | {"kind": "unreachable", "message": "…"},
        "state": null | {
@@ -32,11 +54,14 @@
      "retention": {
        "plain":  null | {"ageSeconds": 1.5, "partitions": 12, "over100": 1,
                          "highest": [{"topic": "…", "partition": 0, "percent": 104}], "unknown": {"topic": "why"}},
-       "tiered": null | {… the same for the totals …, "unknown": {"topic-0": "why"}}}}
+       "tiered": null | {… the same for the totals …, "unknown": {"topic-0": "why"}}},
+     "landing": null | {
+       "uri": "/snapshots", "last": "snapshots/…/1/….parquet", "lastBytes": 1, "lastSeconds": 0.5, "ageSeconds": 1.5,
+       "sent": 1, "failed": 0, "dropped": 0, "spool": {"snapshots": 0, "bytes": 0}, "failure": null | "why"}}
 
 What is unknown is ``null``. ``highest`` has the ten fullest; all of them are in ``/metrics``. ``gateway`` is ``null``
 where there is none and none is wanted; ``lately`` is what it refused in the last minute, or what it would have refused.
-``moves`` are those between log dirs that go into a full one.
+``moves`` are those between log dirs that go into a full one. ``landing`` is ``null`` where no snapshots are wanted.
 Keys are added, never changed or removed, while ``version`` stays.
 """
 
@@ -49,16 +74,23 @@ import numpy as np
 
 from brimline import __version__
 from brimline.guard import keys
+from brimline.guard.ballast_news import ballast_document
+from brimline.guard.ballast_task import BallastStatus
 from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, VolumeStatus
 from brimline.guard.gateway_document import failure_document, gateway_document, time_text
 from brimline.guard.gateway_task import GatewayReport
+from brimline.guard.landing_document import landing_document
+from brimline.guard.landing_task import LandingReport
 from brimline.guard.move_document import move_document
 from brimline.guard.move_pause_task import MoveReport
 from brimline.guard.percent_task import PercentReport
 from brimline.guard.percentages import Column
+from brimline.guard.reclaim_document import reclaim_document
+from brimline.guard.reclaim_report import ReclaimReport
+from brimline.guard.reclaim_settings import ReclaimSettings
 from brimline.guard.sentences import would_do
-from brimline.model import BrokerId, used_percent
+from brimline.model import BrokerId, Bytes, used_percent
 
 FORMAT, VERSION = "brimline.guard-state", 1
 _HIGHEST = 10
@@ -79,6 +111,9 @@ class GuardState:
     mount_points: Mapping[str, str]
     gateway: GatewayReport
     moves: MoveReport
+    ballasts: Sequence[BallastStatus] = ()
+    reclaims: Sequence[ReclaimReport] = ()
+    landing: LandingReport | None = None
     dead_tasks: Sequence[str] = ()
 
 
@@ -110,8 +145,11 @@ def state_document(state: GuardState) -> bytes:
         },
         "volumes": [_volume(volume, state) for volume in state.disks.volumes],
         "moves": _moves(state),
+        "ballast": ballast_document(state.ballasts, Bytes(config.number(keys.BALLAST_BYTES))),
+        "reclaim": reclaim_document(state.reclaims, ReclaimSettings.of(config), state.seconds),
         "gateway": gateway_document(state.gateway, config.path),
         "retention": _retention(state),
+        "landing": landing_document(state.landing, config.text(keys.LANDING_URI), state.seconds),
     }
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
 
@@ -135,7 +173,7 @@ def _volume(volume: VolumeStatus, state: GuardState) -> Json:
         "nextLookSeconds": round(volume.next_look, 3),
         "observedAt": time_text(reading.observed_at),
         "failure": failure_document(reading.failure),
-        "wouldDo": would_do(volume, state.config.number(keys.RETENTION_PERCENT), enforced=state.gateway.is_wanted),
+        "wouldDo": would_do(volume, enforced=state.gateway.is_wanted),
     }
 
 

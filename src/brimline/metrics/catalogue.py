@@ -175,6 +175,95 @@ MOVES_PAUSED = _gauge(
     ("log_dir",),
 )
 
+BALLAST_BYTES = _gauge(
+    "ballast_bytes",
+    "Size of the file that is given back when the volume runs out; 0 while there is none.",
+    _VOLUME,
+    unit="bytes",
+)
+BALLAST_WANTED = _gauge("ballast_wanted_bytes", "brimline.ballast.bytes in effect; 0 is none.", unit="bytes")
+BALLAST_RELEASES = _counter(
+    "ballast_releases", "How often the ballast was given back because the volume ran out of space.", _VOLUME
+)
+
+RECLAIM_STATE = _gauge(
+    "reclaim_state",
+    "1 for what is done about the device's ceiling now (see /v1/state for the words), 0 for everything else.",
+    (*_VOLUME, "state"),
+)
+RECLAIM_OUTCOME = _gauge(
+    "reclaim_outcome", "1 for how the last plan for the device ended, 0 for the other outcomes.", (*_VOLUME, "outcome")
+)
+RECLAIM_PAUSED = _gauge("reclaim_paused", "1 while reclaim is paused by hand: no ceiling is held then.")
+RECLAIM_CEILING = _gauge(
+    "reclaim_ceiling_percent",
+    "log.retention.disk.usage.percent: what of the device may be used before its oldest segments go; 100 is off.",
+    _VOLUME,
+    unit="percent",
+)
+RECLAIM_EXCESS = _gauge(
+    "reclaim_excess_bytes",
+    "What the device uses beyond its ceiling and what is not going already, as of the last plan.",
+    _VOLUME,
+    unit="bytes",
+)
+RECLAIM_GOING = _gauge(
+    "reclaim_going_bytes",
+    "Bytes on the device that are on their way out already: by ordinary retention, a trim of anybody or a deleted "
+    "replica.",
+    _VOLUME,
+    unit="bytes",
+)
+RECLAIM_TAKEN_BYTES = _gauge(
+    "reclaim_taken_bytes", "What the last plan for the device takes, or would take.", _VOLUME, unit="bytes"
+)
+RECLAIM_TAKEN_SEGMENTS = _gauge("reclaim_taken_segments", "Segments that it takes, or would take.", _VOLUME)
+RECLAIM_MISSING = _gauge(
+    "reclaim_missing_bytes",
+    "What the last plan leaves of the excess, because nothing more may be taken.",
+    _VOLUME,
+    unit="bytes",
+)
+RECLAIM_REMOVABLE = _gauge(
+    "reclaim_removable_bytes", "All that may be taken from the device, now or another time.", _VOLUME, unit="bytes"
+)
+RECLAIM_FLOOR = _gauge(
+    "reclaim_floor_bytes",
+    "What of the device no reclaim can remove: active segments, protected topics, minimum retention, foreign files. "
+    "A ceiling below it cannot be held.",
+    _VOLUME,
+    unit="bytes",
+)
+RECLAIM_AGE = _gauge(
+    "reclaim_age_seconds",
+    "Time since the device was last planned for: every interval while it is above its ceiling, now and then below it.",
+    _VOLUME,
+    unit="seconds",
+)
+RECLAIM_OPEN_TRIMS = _gauge(
+    "reclaim_open_trims",
+    "Trims of cycles under way: those not sent yet (unsent), and those whose files are still there (waiting).",
+    (*_VOLUME, "phase"),
+)
+RECLAIM_CYCLES = _counter("reclaim_cycles", "Cycles that were begun for the device.", _VOLUME)
+RECLAIM_PLANNED_BYTES = _counter("reclaim_planned_bytes", "What these cycles were to delete.", _VOLUME, unit="bytes")
+RECLAIM_PLANNED_SEGMENTS = _counter("reclaim_planned_segments", "Segments that these cycles were to delete.", _VOLUME)
+RECLAIM_FREED_BYTES = _counter(
+    "reclaim_freed_bytes", "What came back to the disk by cycles that are over.", _VOLUME, unit="bytes"
+)
+RECLAIM_FREED_SEGMENTS = _counter(
+    "reclaim_freed_segments", "Segments whose files are gone by cycles that are over.", _VOLUME
+)
+RECLAIM_TRIMS = _counter(
+    "reclaim_trims",
+    "Trims of cycles that are over, by their end: done (the files are gone) or abandoned (the ledger says why).",
+    (*_VOLUME, "end"),
+)
+RECLAIM_ERRORS = _counter(
+    "reclaim_errors",
+    "How often the ceiling could not be held, by what stood in the way: not-recorded, broker-silent or cannot-lock.",
+    ("kind",),
+)
 LOG_DIR_BYTES = _gauge(
     "log_dir_bytes",
     "Disk space that the files of one kind take in a log dir, in allocated blocks, by the last scan.",
@@ -186,6 +275,23 @@ SCAN_DURATION = _gauge(
     "scan_duration_seconds", "How long the last scan of a log dir took.", ("log_dir",), unit="seconds"
 )
 SCAN_AGE = _gauge("scan_age_seconds", "Time since the last whole scan of a log dir.", ("log_dir",), unit="seconds")
+LANDING_SNAPSHOTS = _counter(
+    "landing_snapshots",
+    "Snapshots for the fleet by what became of them: sent to the landing place, dropped from the full spool, or failed "
+    "to be made.",
+    ("outcome",),
+)
+LANDING_AGE = _gauge(
+    "landing_age_seconds",
+    "Time since a snapshot last reached the landing place; absent before the first.",
+    unit="seconds",
+)
+LANDING_SPOOL_SNAPSHOTS = _gauge("landing_spool_snapshots", "Snapshots that wait in the state dir to be sent.")
+LANDING_SPOOL_BYTES = _gauge("landing_spool_bytes", "Size of the snapshots that wait in the state dir.", unit="bytes")
+LANDING_SNAPSHOT_BYTES = _gauge("landing_snapshot_bytes", "Size of the last snapshot that was made.", unit="bytes")
+LANDING_DURATION = _gauge(
+    "landing_duration_seconds", "How long the last snapshot took, from the survey to its place.", unit="seconds"
+)
 RETENTION_AGE = _gauge(
     "retention_percent_age_seconds",
     "Time since the retention percentages were computed: of the plain logs (log) or of the tiered ones (remote).",
@@ -289,10 +395,39 @@ CATALOGUE: tuple[Metric, ...] = (
     LIMIT_FREE_BYTES,
     MOVES_INTO_FULL,
     MOVES_PAUSED,
+    BALLAST_BYTES,
+    BALLAST_WANTED,
+    BALLAST_RELEASES,
+    RECLAIM_STATE,
+    RECLAIM_OUTCOME,
+    RECLAIM_PAUSED,
+    RECLAIM_CEILING,
+    RECLAIM_EXCESS,
+    RECLAIM_GOING,
+    RECLAIM_TAKEN_BYTES,
+    RECLAIM_TAKEN_SEGMENTS,
+    RECLAIM_MISSING,
+    RECLAIM_REMOVABLE,
+    RECLAIM_FLOOR,
+    RECLAIM_AGE,
+    RECLAIM_OPEN_TRIMS,
+    RECLAIM_CYCLES,
+    RECLAIM_PLANNED_BYTES,
+    RECLAIM_PLANNED_SEGMENTS,
+    RECLAIM_FREED_BYTES,
+    RECLAIM_FREED_SEGMENTS,
+    RECLAIM_TRIMS,
+    RECLAIM_ERRORS,
     LOG_DIR_BYTES,
     PARTITIONS,
     SCAN_DURATION,
     SCAN_AGE,
+    LANDING_SNAPSHOTS,
+    LANDING_AGE,
+    LANDING_SPOOL_SNAPSHOTS,
+    LANDING_SPOOL_BYTES,
+    LANDING_SNAPSHOT_BYTES,
+    LANDING_DURATION,
     RETENTION_AGE,
     BROKER_CONNECTED,
     RELOADS,

@@ -35,6 +35,7 @@ class Views(IntEnum):
     OTHER_TOPIC_ID = 4
     SEGMENTS_MISSING = 5
     OTHER_OFFSETS = 6
+    NO_PERMISSION = 7
 
     @property
     def label(self) -> str:
@@ -53,6 +54,7 @@ _VIEWS = {
     Views.OTHER_TOPIC_ID: "the folder is of another topic that had the same name",
     Views.SEGMENTS_MISSING: "the broker counts fewer bytes than the closed segments have: some went since the scan",
     Views.OTHER_OFFSETS: "the broker's offsets are not those of the files",
+    Views.NO_PERMISSION: "the cluster does not let this principal trim it: that needs DELETE on the topic",
 }
 
 

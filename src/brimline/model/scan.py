@@ -82,6 +82,8 @@ class FileKind(IntEnum):
     FOREIGN = 19
     FOLDER = 20
     """The blocks of the folder itself: the list of its names."""
+    BALLAST = 21
+    """Brimline's own: given back when the volume runs out."""
 
 
 class FolderState(IntEnum):

@@ -37,6 +37,7 @@ class Term(Enum):
     STRAY_FOLDERS = "stray replicas (-stray)"
     METADATA_LOG = "the cluster's metadata log"
     REMOTE_INDEX_CACHE = "cache of remote indexes"
+    BALLAST = "Brimline's ballast"
     FOREIGN = "files and folders that are not Kafka's"
 
 

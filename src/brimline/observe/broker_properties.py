@@ -34,6 +34,7 @@ KEYS = frozenset(
         "log.dir",
         "log.dirs",
         "log.retention.check.interval.ms",
+        "log.segment.delete.delay.ms",
         "node.id",
         "process.roles",
         "remote.log.manager.task.interval.ms",
@@ -94,6 +95,7 @@ class BrokerProperties:
     listeners: Mapping[str, Listener]
     inter_broker_listener: str
     retention_check_interval: float
+    segment_delete_delay: float
     remote_task_interval: float
     is_remote_storage_enabled: bool
     bound_listeners: Mapping[str, Listener]
@@ -128,6 +130,7 @@ class BrokerPropertiesReader:
             listeners=self._advertised(bound, controllers),
             inter_broker_listener=self._inter_broker_listener(),
             retention_check_interval=self._milliseconds("log.retention.check.interval.ms", 300_000),
+            segment_delete_delay=self._milliseconds("log.segment.delete.delay.ms", 60_000),
             remote_task_interval=self._milliseconds("remote.log.manager.task.interval.ms", 30_000),
             is_remote_storage_enabled=(self._reader.text("remote.log.storage.system.enable") or "").lower() == "true",
             bound_listeners=bound,

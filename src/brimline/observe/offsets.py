@@ -5,6 +5,7 @@ An answer of -1 means that there is no such offset (nothing tiered, say); it is 
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -32,11 +33,23 @@ _FIRST_VERSION = {
 }
 
 
+# A consumer is told the high watermark for the latest offset; who debugs a replica, where its log ends.
+_CONSUMER, _DEBUGGING = -1, -2
+
+
 def list_offsets(
     connection: Connection, leaders: Mapping[TopicPartition, BrokerId], spec: OffsetSpec, deadline: Deadline
 ) -> Mapping[TopicPartition, Offset | Failure | None]:
-    """The offset of every partition, asked of its leader."""
-    return ask_leaders(connection, leaders, lambda topics: _request(topics, spec), _offsets, deadline)
+    """The offset of every partition, asked of its leader. The latest one is the high watermark."""
+    return ask_leaders(connection, leaders, lambda topics: _request(topics, spec, _CONSUMER), _offsets, deadline)
+
+
+def list_log_ends(
+    connection: Connection, leaders: Mapping[TopicPartition, BrokerId], deadline: Deadline
+) -> Mapping[TopicPartition, Offset | Failure | None]:
+    """Where every leader's log ends: with what not all replicas have yet."""
+    request = partial(_request, spec=OffsetSpec.LATEST, replica=_DEBUGGING)
+    return ask_leaders(connection, leaders, request, _offsets, deadline)
 
 
 def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | None]]:
@@ -48,11 +61,11 @@ def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | N
             )
 
 
-def _request(topics: Mapping[str, list[int]], spec: OffsetSpec) -> ListOffsetsRequest:
+def _request(topics: Mapping[str, list[int]], spec: OffsetSpec, replica: int) -> ListOffsetsRequest:
     topic_fields = ListOffsetsRequest.ListOffsetsTopic
     partition_fields = topic_fields.ListOffsetsPartition
     return ListOffsetsRequest(
-        replica_id=-1,
+        replica_id=replica,
         isolation_level=0,
         timeout_ms=30000,
         topics=[

@@ -15,6 +15,8 @@ LONGEST_NAME = 255
 BASE_OFFSET_DIGITS = 20
 METADATA_LOG = "__cluster_metadata-0"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
+BALLAST = ".brimline-ballast"
+"""At the root of a log dir, where a broker ignores plain files."""
 
 _SUFFIXES = {"-future": FolderKind.FUTURE, "-delete": FolderKind.DELETE, "-stray": FolderKind.STRAY}
 _RENAMED = re.compile(r"\S+-\S+\.\S+-(?:future|delete|stray)")
@@ -50,6 +52,7 @@ _LOG_DIR_FILES = {
     "replication-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
     "cleaner-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
     "bootstrap.checkpoint": FileKind.BOOTSTRAP_CHECKPOINT,
+    BALLAST: FileKind.BALLAST,
 }
 _METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 _REMOTE_INDEX = re.compile(r"[0-9]+_[A-Za-z0-9_-]{22}\.(?:index|timeindex|txnindex)")

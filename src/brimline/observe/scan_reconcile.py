@@ -26,6 +26,7 @@ _TERM_OF_FILE = {
     FileKind.CLEANED: Term.COMPACTION,
     FileKind.SWAP: Term.COMPACTION,
     FileKind.FOLDER: Term.FOLDERS,
+    FileKind.BALLAST: Term.BALLAST,
     FileKind.FOREIGN: Term.FOREIGN,
 }
 

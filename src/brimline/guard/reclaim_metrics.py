@@ -1,0 +1,103 @@
+"""The reclaim of all devices as families of the catalogue. Pure: reports in, families out.
+
+A device has one row, under its first log dir: sums over devices are right.
+"""
+
+from collections.abc import Callable, Sequence
+
+from brimline.guard.reclaim_report import Doing, ReclaimReport
+from brimline.metrics import catalogue
+from brimline.metrics.metric import Metric
+from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
+from brimline.model.samples import MetricFamily
+
+_OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (
+    (catalogue.RECLAIM_EXCESS, lambda plan: plan.excess_bytes),
+    (catalogue.RECLAIM_GOING, lambda plan: plan.going.total),
+    (catalogue.RECLAIM_TAKEN_BYTES, lambda plan: plan.taken_bytes),
+    (catalogue.RECLAIM_TAKEN_SEGMENTS, lambda plan: plan.taken_segments),
+    (catalogue.RECLAIM_MISSING, lambda plan: plan.missing_bytes),
+    (catalogue.RECLAIM_REMOVABLE, lambda plan: plan.removable_bytes),
+)
+_COUNTED: tuple[tuple[Metric, Callable[[ReclaimReport], int]], ...] = (
+    (catalogue.RECLAIM_CYCLES, lambda report: report.totals.cycles),
+    (catalogue.RECLAIM_PLANNED_BYTES, lambda report: report.totals.planned_bytes),
+    (catalogue.RECLAIM_PLANNED_SEGMENTS, lambda report: report.totals.planned_segments),
+    (catalogue.RECLAIM_FREED_BYTES, lambda report: report.totals.freed_bytes),
+    (catalogue.RECLAIM_FREED_SEGMENTS, lambda report: report.totals.freed_segments),
+)
+
+
+def reclaim_families(reports: Sequence[ReclaimReport]) -> list[MetricFamily]:
+    rows = tuple(_row(report) for report in reports)
+    return [
+        _states(catalogue.RECLAIM_STATE, reports, [doing.value for doing in Doing], lambda report: report.doing.value),
+        _states(
+            catalogue.RECLAIM_OUTCOME,
+            [report for report in reports if report.plan is not None],
+            [outcome.label for outcome in DeviceOutcome],
+            lambda report: report.plan.outcome.label if report.plan is not None else "",
+        ),
+        catalogue.RECLAIM_PAUSED.single(int(any(report.pause is not None for report in reports))),
+        catalogue.RECLAIM_CEILING.family(rows, [report.ceiling_percent for report in reports]),
+        *(_of_plans(metric, reports, figure) for metric, figure in _OF_A_PLAN),
+        _floors(reports),
+        *(metric.family(rows, [figure(report) for report in reports]) for metric, figure in _COUNTED),
+        _trims(catalogue.RECLAIM_TRIMS, reports, lambda each: (each.totals.done, each.totals.abandoned), _ENDS),
+        _trims(catalogue.RECLAIM_OPEN_TRIMS, reports, _open_trims, _PHASES),
+    ]
+
+
+def reclaim_ages(reports: Sequence[ReclaimReport], seconds: float) -> MetricFamily:
+    """Ages grow between steps, so they are worked out when somebody asks."""
+    known = [(report, report.surveyed) for report in reports if report.surveyed is not None]
+    return catalogue.RECLAIM_AGE.family(
+        tuple(_row(report) for report, _ in known), [seconds - surveyed for _, surveyed in known]
+    )
+
+
+_ENDS = ("done", "abandoned")
+_PHASES = ("unsent", "waiting")
+
+
+def _open_trims(report: ReclaimReport) -> tuple[int, int]:
+    return sum(each.unsent for each in report.under_way), sum(each.waiting for each in report.under_way)
+
+
+def _row(report: ReclaimReport) -> tuple[str, str]:
+    return report.log_dirs[0], report.device
+
+
+def _states(
+    metric: Metric, reports: Sequence[ReclaimReport], names: Sequence[str], now: Callable[[ReclaimReport], str]
+) -> MetricFamily:
+    """1 for the one that is, 0 for the others: so that a change does not leave the old one standing."""
+    cells = [(report, name) for report in reports for name in names]
+    rows = tuple((*_row(report), name) for report, name in cells)
+    return metric.family(rows, [int(now(report) == name) for report, name in cells])
+
+
+def _of_plans(
+    metric: Metric, reports: Sequence[ReclaimReport], figure: Callable[[DevicePlan], int | None]
+) -> MetricFamily:
+    """What is not known is left out, not 0."""
+    known = [
+        (report, value) for report in reports if report.plan is not None and (value := figure(report.plan)) is not None
+    ]
+    return metric.family(tuple(_row(report) for report, _ in known), [value for _, value in known])
+
+
+def _floors(reports: Sequence[ReclaimReport]) -> MetricFamily:
+    known = [(report, report.floor.bytes) for report in reports if report.floor is not None]
+    return catalogue.RECLAIM_FLOOR.family(tuple(_row(report) for report, _ in known), [size for _, size in known])
+
+
+def _trims(
+    metric: Metric,
+    reports: Sequence[ReclaimReport],
+    counts: Callable[[ReclaimReport], Sequence[int]],
+    names: Sequence[str],
+) -> MetricFamily:
+    cells = [(report, at) for report in reports for at in range(len(names))]
+    rows = tuple((*_row(report), names[at]) for report, at in cells)
+    return metric.family(rows, [counts(report)[at] for report, at in cells])

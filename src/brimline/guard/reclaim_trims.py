@@ -1,0 +1,97 @@
+"""From a survey to what goes on record: the trims of one device, oldest first, and the entry that begins a cycle."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from brimline.act.ledger_entries import CycleId, Plan, PlannedTrim, SegmentRange
+from brimline.guard.reclaim_survey import ReclaimSurvey
+from brimline.model import Bytes, Offset, TopicPartition
+from brimline.model.blast_radius import BlastRadius, DoomedRange
+from brimline.model.reclaim_plan import ReclaimReason
+
+_NAMED = 5
+
+
+def planned_trims(survey: ReclaimSurvey, device: str) -> tuple[PlannedTrim, ...]:
+    """One for every log that loses something, those with the oldest records first."""
+    row = survey.device_row(device)
+    logs = survey.tables.tables.logs
+    rows = [log for log in survey.plan.trimmed_logs.tolist() if logs.device[log] == row]
+    outcomes = survey.plan.logs
+    return tuple(_trim(survey, log) for log in sorted(rows, key=lambda log: int(outcomes.oldest_ms[log])))
+
+
+def doomed_ranges(trims: Sequence[PlannedTrim]) -> list[DoomedRange]:
+    return [
+        DoomedRange(
+            partition=trim.partition,
+            begin=trim.log_start,
+            end=trim.target,
+            segments=trim.segments.count,
+            bytes=trim.allocated_bytes,
+            oldest_ms=trim.oldest_ms,
+            newest_ms=trim.newest_ms,
+        )
+        for trim in trims
+    ]
+
+
+def cycle_plan(survey: ReclaimSurvey, device: str, cycle: CycleId, by: str, losses: BlastRadius | None = None) -> Plan:
+    """For a device whose space is known, with a ceiling. Who loses by a trim stands in its reason."""
+    row = survey.device_row(device)
+    facts, planned, volume = survey.tables.tables.devices[row], survey.plan.devices[row], survey.volumes[row]
+    assert facts.total_bytes is not None
+    assert planned.used_bytes is not None
+    assert planned.excess_bytes is not None
+    return Plan(
+        cycle=cycle,
+        device=device,
+        log_dirs=volume.log_dirs,
+        total_bytes=facts.total_bytes,
+        used_bytes=planned.used_bytes,
+        ceiling_percent=facts.policy.ceiling_percent,
+        excess_bytes=planned.excess_bytes,
+        going_bytes=planned.going.total,
+        by=by,
+        trims=tuple(_with_losses(trim, losses) for trim in planned_trims(survey, device)),
+    )
+
+
+def guard_name(node_id: int) -> str:
+    return f"guard of broker {node_id} (pid {os.getpid()})"
+
+
+def _with_losses(trim: PlannedTrim, losses: BlastRadius | None) -> PlannedTrim:
+    named = [] if losses is None else list(_losers(losses, trim.partition))
+    if not named:
+        return trim
+    rest = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return replace(trim, reason=f"{trim.reason}; not read yet by {', '.join(named[:_NAMED])}{rest}")
+
+
+def _losers(losses: BlastRadius, partition: TopicPartition) -> Iterator[str]:
+    for group in losses.groups:
+        for loss in group.partitions:
+            if loss.partition == partition:
+                yield f"group {group.group} ({loss.records} records)"
+
+
+def _trim(survey: ReclaimSurvey, log: int) -> PlannedTrim:
+    tables, outcomes = survey.tables.tables, survey.plan.logs
+    partition = tables.topic_partition(log)
+    assert partition is not None, "only replicas are trimmed"
+    first, count = int(outcomes.first_taken[log]), int(outcomes.taken_segments[log])
+    base = tables.segments.base_offset
+    return PlannedTrim(
+        partition=partition,
+        topic_id=survey.topic_id(partition.topic),
+        log_dir=survey.tables.log_dir(log),
+        log_start=Offset(int(tables.logs.log_start_offset[log])),
+        target=Offset(int(outcomes.new_log_start_offset[log])),
+        segments=SegmentRange(first=Offset(int(base[first])), last=Offset(int(base[first + count - 1])), count=count),
+        allocated_bytes=Bytes(int(outcomes.taken_bytes[log])),
+        oldest_ms=int(outcomes.oldest_ms[log]),
+        newest_ms=int(outcomes.newest_ms[log]),
+        reason=ReclaimReason.TAKEN.sentence,
+    )

@@ -1,0 +1,215 @@
+"""Topics of mixed age, size and rate on real volumes: what was written to them, and what became of every segment file.
+
+Both are kept by the test itself, apart from Brimline, so that what the ledger says can be held against it.
+"""
+
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from brimline.act.ledger_files import LedgerFiles
+from brimline.act.ledger_state import CycleRecord
+from brimline.act.ledger_story import Story, tell
+from tests.integration.cluster import PATIENCE_SECONDS
+
+MIB = 1 << 20
+RECORD = b"x" * 10_000
+QUICK_BROKER = {
+    "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "500",
+    "broker.session.timeout.ms": "30000",
+    "log.index.size.max.bytes": str(64 << 10),
+}
+DELETE_DELAY_SECONDS = 0.5
+TRIMMABLE = {
+    "segment.bytes": str(MIB),
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "file.delete.delay.ms": str(int(DELETE_DELAY_SECONDS * 1000)),
+}
+INTERVAL_SECONDS = 1.0
+RECLAIM = {
+    "brimline.reclaim.interval.ms": str(int(INTERVAL_SECONDS * 1000)),
+    "disk.max.used.percent": "100",
+    "disk.min.free.bytes": "0",
+}
+_LOOK_EVERY = 0.1
+_BLOCK = 512
+_BASE_DIGITS = 20
+
+
+def reclaim_keys(state_dir: Path, ceiling: int, **more: str) -> dict[str, str]:
+    return {
+        **RECLAIM,
+        "brimline.state.dir": str(state_dir),
+        "log.retention.disk.usage.percent": str(ceiling),
+        **{f"brimline.{name.replace('_', '.')}": value for name, value in more.items()},
+    }
+
+
+def story(state_dir: Path, broker: int = 1) -> Story:
+    return tell(LedgerFiles(state_dir, broker))
+
+
+# What was written ----------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Writes to partition 0 of topics; ``timestamps`` has the timestamp of every acknowledged record by its offset."""
+
+    def __init__(self, servers: str, *, keys: bool = False) -> None:
+        """``keys``: every record has one, for topics that are compacted."""
+        self._keys = keys
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True})
+        self.timestamps: defaultdict[str, list[int]] = defaultdict(list)
+        self.bytes = 0
+        self.failures: list[str] = []
+
+    def write(self, topic: str, megabytes: float, *, hours_old: float = 0.0) -> None:
+        """All acknowledged when it returns."""
+        for _ in range(max(int(megabytes * MIB) // len(RECORD), 1)):
+            self._send(topic, hours_old)
+        self.flush()
+
+    def flow(self, rates: Mapping[str, float], until_bytes: int) -> None:
+        """So many bytes a second to each topic, until so many were written in all; every one acknowledged."""
+        began, sent = time.monotonic(), dict.fromkeys(rates, 0.0)
+        while self.bytes < until_bytes and not self.failures:
+            elapsed = time.monotonic() - began
+            for topic, rate in rates.items():
+                while sent[topic] < rate * elapsed:
+                    self._send(topic, 0.0)
+                    sent[topic] += len(RECORD)
+            time.sleep(0.02)
+        self.flush()
+
+    def flush(self) -> None:
+        left = self._producer.flush(PATIENCE_SECONDS)
+        assert (left, self.failures) == (0, [])
+
+    def _send(self, topic: str, hours_old: float) -> None:
+        at = int((time.time() - hours_old * 3600) * 1000)
+        key = str(self.bytes // len(RECORD) % 100_000).encode() if self._keys else None
+        self._producer.produce(topic, RECORD, key, partition=0, timestamp=at, on_delivery=self._delivered)
+        self._producer.poll(0)
+        self.bytes += len(RECORD)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(str(error))
+            return
+        topic, offset = message.topic(), message.offset()
+        assert topic is not None
+        assert offset == len(self.timestamps[topic]), "one producer, in order: no offset is left out"
+        self.timestamps[topic].append(message.timestamp()[1])
+
+
+# What became of the files --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class SeenSegment:
+    first_seen: float
+    last_seen: float
+    allocated_bytes: int
+
+
+@dataclass(slots=True)
+class History:
+    """Partition folder → base offset → what was seen of that segment, in wall-clock seconds."""
+
+    segments: defaultdict[str, dict[int, SeenSegment]] = field(default_factory=lambda: defaultdict(dict))
+    most_used_percent: float = 0.0
+    most_used_bytes: int = 0
+
+    def look(self, log_dirs: Sequence[Path]) -> None:
+        for log_dir in log_dirs:
+            status = os.statvfs(log_dir)
+            used = (status.f_blocks - status.f_bavail) * status.f_frsize
+            self.most_used_bytes = max(self.most_used_bytes, used)
+            self.most_used_percent = max(self.most_used_percent, 100 * used / (status.f_blocks * status.f_frsize))
+            for folder in log_dir.iterdir():
+                self._look_into(folder)
+
+    def _look_into(self, folder: Path) -> None:
+        sizes: defaultdict[int, int] = defaultdict(int)
+        live = set()
+        now = time.time()
+        for file in _files(folder):
+            base = file.name[:_BASE_DIGITS]
+            if len(base) == _BASE_DIGITS and base.isdigit():
+                sizes[int(base)] += _allocated(file)
+                if file.name == f"{base}.log":
+                    live.add(int(base))
+        for first_offset in live:
+            allocated = sizes[first_offset]
+            seen = self.segments[folder.name].setdefault(first_offset, SeenSegment(now, now, allocated))
+            seen.last_seen, seen.allocated_bytes = now, max(seen.allocated_bytes, allocated)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _allocated(file: Path) -> int:
+    try:
+        return file.lstat().st_blocks * _BLOCK
+    except FileNotFoundError:
+        return 0  # it has just gone: what was seen of it before counts
+
+
+@contextmanager
+def watched(*log_dirs: Path) -> Iterator[History]:
+    history, ended = History(), threading.Event()
+
+    def look() -> None:
+        while not ended.wait(_LOOK_EVERY):
+            history.look(log_dirs)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield history
+    finally:
+        ended.set()
+        looking.join()
+
+
+# What must be true ---------------------------------------------------------------------------------------------------
+
+
+def survivors_older_than_what_went(
+    cycles: Sequence[CycleRecord], history: History, timestamps: Mapping[str, Sequence[int]], margin: float
+) -> list[str]:
+    """Closed segments that a cycle left although they are older than one that it took.
+
+    A segment counts when its successor was there ``margin`` seconds before the plan was written down: the guard looked
+    at the files a moment before that.
+    """
+    violations = []
+    log_starts: dict[str, int] = {}
+    for cycle in cycles:
+        plan, at = cycle.plan, cycle.begun_at.timestamp()
+        log_starts |= {str(trim.partition): int(trim.target) for trim in plan.trims}
+        youngest_taken = max(trim.newest_ms for trim in plan.trims)
+        for topic, written in timestamps.items():
+            folder = f"{topic}-0"
+            start = log_starts.get(folder, 0)
+            known = sorted(base for base in history.segments[folder] if base >= start)
+            for base, following in pairwise(known):
+                if history.segments[folder][following].first_seen > at - margin:
+                    break
+                if written[following - 1] < youngest_taken:
+                    violations.append(f"{plan.cycle}: {folder} at {base} is older than what was taken")
+    return violations

@@ -1,0 +1,176 @@
+"""A cycle that is disturbed: no more is deleted than was planned, it is gone on with, and the ledger tells of it."""
+
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+
+from brimline.act.ledger_files import LedgerFiles
+from brimline.act.ledger_state import TrimPhase
+from brimline.model import Bytes
+from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from tests.integration.cluster import create_topic, eventually
+from tests.integration.full_disks import admin_client, alter_topic, clean_up
+from tests.integration.guarded import RunningGuard, guard
+from tests.integration.reclaim_world import MIB, QUICK_BROKER, TRIMMABLE, Writer, reclaim_keys, story
+from tests.integration.test_reclaim_ceiling import first_offset, used_bytes, used_percent
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+VOLUME = Bytes(160 * MIB)
+EXCESS = 12 * MIB
+OLD, NEW = "old", "new"
+SLOW_DELETION = {**TRIMMABLE, "file.delete.delay.ms": "3000"}
+"""So that a cycle lasts for as long as a test needs to disturb it."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    spec = SandboxSpec(brokers=2, volumes=(VolumeSpec(size=VOLUME),), properties=QUICK_BROKER)
+    with Sandbox(spec) as running:
+        yield running
+
+
+@pytest.fixture
+def volume(sandbox: Sandbox) -> Iterator[Path]:
+    """Of broker 1, with two topics: the older one is enough for the excess, and goes first."""
+    writer = Writer(sandbox.admin_servers)
+    for topic, hours_old in ((OLD, 50.0), (NEW, 1.0)):
+        create_topic(sandbox, topic, assignment={0: [1, 2]}, config=SLOW_DELETION)
+        writer.write(topic, 20.5, hours_old=hours_old)
+    yield sandbox.outside(sandbox.broker(1).log_dirs[0])
+    clean_up(sandbox)
+
+
+def ceiling_of(volume: Path) -> int:
+    return int(100 * (used_bytes(volume) - EXCESS) / VOLUME)
+
+
+@pytest.mark.parametrize("step", ["plan", "request", "answer", "came-back"])
+def test_a_guard_that_is_killed_after_any_step_goes_on_from_the_ledger(
+    sandbox: Sandbox, volume: Path, tmp_path: Path, step: str
+) -> None:
+    state_dir, ceiling = tmp_path / "state", ceiling_of(volume)
+    with guard(sandbox, tmp_path / "log-1", reclaim_keys(state_dir, ceiling)) as first:
+        eventually(lambda: step in kinds(state_dir))
+        kill(first)
+    planned_by_then = targets(state_dir, OLD)
+
+    with guard(sandbox, tmp_path / "log-2", reclaim_keys(state_dir, ceiling)):
+        eventually(lambda: used_percent(volume) <= ceiling)
+        eventually(lambda: nothing_is_open(state_dir))
+
+    assert first_offset(sandbox, OLD) == planned_by_then[0]
+    assert targets(state_dir, OLD) == planned_by_then
+    assert first_offset(sandbox, NEW) == 0
+    assert [cycle.count(TrimPhase.DONE) for cycle in story(state_dir).cycles] == [1]
+    assert story(state_dir).damage == ()
+
+
+def test_a_broker_that_is_killed_and_forgets_a_trim_is_asked_again(
+    sandbox: Sandbox, volume: Path, tmp_path: Path
+) -> None:
+    state_dir, ceiling = tmp_path / "state", ceiling_of(volume)
+    with guard(sandbox, tmp_path / "log", reclaim_keys(state_dir, ceiling)):
+        eventually(lambda: "answer" in kinds(state_dir))
+        sandbox.broker(1).kill()
+        sandbox.broker(1).start()
+        eventually(lambda: nothing_is_open(state_dir))
+        eventually(lambda: used_percent(volume) <= ceiling)
+
+    assert first_offset(sandbox, OLD) in targets(state_dir, OLD)
+    assert first_offset(sandbox, NEW) == 0
+
+
+def test_a_topic_that_is_made_anew_is_not_trimmed_by_the_plan_for_its_namesake(
+    sandbox: Sandbox, volume: Path, tmp_path: Path
+) -> None:
+    state_dir, ceiling = tmp_path / "state", ceiling_of(volume)
+    with guard(sandbox, tmp_path / "log-1", reclaim_keys(state_dir, ceiling)) as first:
+        eventually(lambda: "plan" in kinds(state_dir))
+        kill(first)
+    (planned,) = targets(state_dir, OLD)
+    with admin_client(sandbox) as client:
+        client.delete_topics([OLD])
+    eventually(lambda: not (volume / f"{OLD}-0").exists())
+    create_topic(sandbox, OLD, assignment={0: [1, 2]}, config=SLOW_DELETION)
+    Writer(sandbox.admin_servers).write(OLD, 2 * planned * 10_000 / MIB, hours_old=1)
+
+    with guard(sandbox, tmp_path / "log-2", reclaim_keys(state_dir, 99)):
+        eventually(lambda: nothing_is_open(state_dir))
+
+    assert first_offset(sandbox, OLD) == 0
+    (cycle,) = story(state_dir).cycles
+    assert cycle.count(TrimPhase.ABANDONED) + cycle.count(TrimPhase.DONE) == 1
+
+
+def test_a_leader_that_moves_away_is_followed(sandbox: Sandbox, volume: Path, tmp_path: Path) -> None:
+    state_dir, ceiling = tmp_path / "state", ceiling_of(volume)
+    with guard(sandbox, tmp_path / "log-1", reclaim_keys(state_dir, ceiling)) as first:
+        eventually(lambda: "plan" in kinds(state_dir))
+        kill(first)
+    sandbox.broker(1).restart()
+    with admin_client(sandbox) as client:
+        eventually(lambda: leader(client, OLD) == 2)
+
+        with guard(sandbox, tmp_path / "log-2", reclaim_keys(state_dir, ceiling)):
+            eventually(lambda: used_percent(volume) <= ceiling)
+            eventually(lambda: nothing_is_open(state_dir))
+
+    assert first_offset(sandbox, OLD) in targets(state_dir, OLD)
+    assert first_offset(sandbox, NEW) == 0
+
+
+def test_what_ordinary_retention_takes_meanwhile_is_not_taken_again(
+    sandbox: Sandbox, volume: Path, tmp_path: Path
+) -> None:
+    state_dir, ceiling = tmp_path / "state", ceiling_of(volume)
+    with guard(sandbox, tmp_path / "log-1", reclaim_keys(state_dir, ceiling)) as first:
+        eventually(lambda: "plan" in kinds(state_dir))
+        kill(first)
+    alter_topic(sandbox, OLD, {"retention.bytes": str(2 * MIB)})
+    eventually(lambda: first_offset(sandbox, OLD) > max(targets(state_dir, OLD)))
+    by_retention = first_offset(sandbox, OLD)
+
+    with guard(sandbox, tmp_path / "log-2", reclaim_keys(state_dir, ceiling)):
+        eventually(lambda: nothing_is_open(state_dir))
+
+    assert first_offset(sandbox, OLD) == by_retention
+    assert first_offset(sandbox, NEW) == 0
+    assert len(story(state_dir).cycles) == 1
+
+
+def kill(running: RunningGuard) -> None:
+    running.process.send_signal(signal.SIGKILL)
+    running.process.wait()
+
+
+def kinds(state_dir: Path) -> set[str]:
+    """Of the entries on record; a line that is being written does not count."""
+    ledger = LedgerFiles(state_dir, 1).current
+    if not ledger.exists():
+        return set()
+    return {json.loads(line)["kind"] for line in ledger.read_text().split("\n")[:-1]}
+
+
+def nothing_is_open(state_dir: Path) -> bool:
+    cycles = story(state_dir).cycles if LedgerFiles(state_dir, 1).current.exists() else ()
+    return bool(cycles) and all(cycle.has_ended for cycle in cycles)
+
+
+def targets(state_dir: Path, topic: str) -> Sequence[int]:
+    return [
+        int(trim.planned.target)
+        for cycle in story(state_dir).cycles
+        for trim in cycle.trims
+        if trim.planned.partition.topic == topic
+    ]
+
+
+def leader(client: KafkaAdminClient, topic: str) -> int:
+    (described,) = client.describe_topics([topic])
+    found: int = described["partitions"][0]["leader_id"]
+    return found
