@@ -351,6 +351,7 @@ def running(
     broker_tls: ssl.SSLContext | None = None,
     held_seconds: float = 0.05,
     judge: Callable[[EventLoop, Counters], Judge] | None = None,
+    connection_judge: Callable[[Judge, Counters], Callable[[], Judge]] | None = None,
     expects_bugs: bool = False,
 ) -> Iterator[Running]:
     """Afterwards nothing of it is left: no connection, no kept byte, no descriptor."""
@@ -368,6 +369,7 @@ def running(
         sockets=(listening,),
         upstream_family=socket.AF_INET,
         upstream=upstream,
+        judge=None if connection_judge is None else connection_judge(judging, counters),
         client_tls=None if client_tls is None else lambda: client_tls,
         broker_tls=None if broker_tls is None else lambda: broker_tls,
     )

@@ -107,6 +107,20 @@ def test_a_listener_that_the_brokers_share_with_clients_goes_past() -> None:
     assert why_past("PLAINTEXT", broker=broker) is Bypass.INTER_BROKER
 
 
+def test_the_listener_of_the_brokers_is_fronted_only_if_it_is_named() -> None:
+    broker = FRONTED.replace("ADMIN://127.0.0.1:9093\nlistener", "ADMIN://broker7.example.org:9193\nlistener")
+    assert why_past("ADMIN", broker=broker) is Bypass.INTER_BROKER
+
+    with_another = broker.replace("OTHER:", "GUARD:PLAINTEXT,OTHER:").replace(
+        "listeners=CLIENT", "listeners=GUARD://127.0.0.1:9094,CLIENT"
+    )
+    named = "brimline.gateway.listeners=CLIENT://:9092,ADMIN://:9193\nbrimline.admin.listener=GUARD\n"
+    found = layout(named, with_another)
+
+    assert {each.name: each.carries_replication for each in found.fronted} == {"CLIENT": False, "ADMIN": True}
+    assert found.problems == ()
+
+
 @pytest.mark.parametrize("auth", ["required", "requested"])
 def test_a_tls_listener_that_asks_for_certificates_is_left_to_the_broker(auth: str) -> None:
     broker = FRONTED.replace("SASL_PLAINTEXT", "SSL")
@@ -208,7 +222,7 @@ def test_a_listener_without_a_protocol_cannot_be_fronted() -> None:
         ("brimline.gateway.listeners=CLIENT://:65536", "with a port from 1 to 65535"),
         ("brimline.gateway.listeners=CLIENT://:1,client://:2", "names CLIENT twice"),
         ("brimline.gateway.listeners=KLIENT://:9092", "no listener KLIENT; it has CLIENT, ADMIN"),
-        ("brimline.gateway.listeners=ADMIN://:9193", "the brokers use it among themselves"),
+        ("brimline.gateway.listeners=ADMIN://:9193", "give it another one with brimline.admin.listener"),
         ("brimline.gateway.security.protocol.map=CLIENT=SASL_SSL", "is not NAME:PROTOCOL"),
         ("brimline.gateway.security.protocol.map=CLIENT:TLS", "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("brimline.gateway.security.protocol.map=OTHER:SSL", "no listener OTHER"),

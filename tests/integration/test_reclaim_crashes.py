@@ -63,10 +63,10 @@ def test_a_guard_that_is_killed_after_any_step_goes_on_from_the_ledger(
         eventually(lambda: used_percent(volume) <= ceiling)
         eventually(lambda: nothing_is_open(state_dir))
 
-    assert first_offset(sandbox, OLD) == planned_by_then[0]
-    assert targets(state_dir, OLD) == planned_by_then
+    # What was sent is watched to its end, what was not is decided anew: nothing was written, so it is the same again.
+    assert {first_offset(sandbox, OLD)} == set(targets(state_dir, OLD)) == set(planned_by_then)
     assert first_offset(sandbox, NEW) == 0
-    assert [cycle.count(TrimPhase.DONE) for cycle in story(state_dir).cycles] == [1]
+    assert sum(cycle.count(TrimPhase.DONE) for cycle in story(state_dir).cycles) == 1
     assert story(state_dir).damage == ()
 
 
@@ -107,7 +107,9 @@ def test_a_topic_that_is_made_anew_is_not_trimmed_by_the_plan_for_its_namesake(
     assert cycle.count(TrimPhase.ABANDONED) + cycle.count(TrimPhase.DONE) == 1
 
 
-def test_a_leader_that_moves_away_is_followed(sandbox: Sandbox, volume: Path, tmp_path: Path) -> None:
+def test_a_leader_that_moves_away_in_the_middle_costs_no_more_than_was_planned(
+    sandbox: Sandbox, volume: Path, tmp_path: Path
+) -> None:
     state_dir, ceiling = tmp_path / "state", ceiling_of(volume)
     with guard(sandbox, tmp_path / "log-1", reclaim_keys(state_dir, ceiling)) as first:
         eventually(lambda: "plan" in kinds(state_dir))
@@ -120,8 +122,10 @@ def test_a_leader_that_moves_away_is_followed(sandbox: Sandbox, volume: Path, tm
             eventually(lambda: used_percent(volume) <= ceiling)
             eventually(lambda: nothing_is_open(state_dir))
 
-    assert first_offset(sandbox, OLD) in targets(state_dir, OLD)
+    # The new leader may never have heard of what the old one did last; the old one's disk is what counts here.
+    assert first_offset(sandbox, OLD) in (0, *targets(state_dir, OLD))
     assert first_offset(sandbox, NEW) == 0
+    assert sum(cycle.count(TrimPhase.DONE) for cycle in story(state_dir).cycles) == 1
 
 
 def test_what_ordinary_retention_takes_meanwhile_is_not_taken_again(

@@ -68,6 +68,7 @@ class Connection:
         "_held_bytes",
         "_is_closed",
         "_is_open",
+        "_judge",
         "_kept_number",
         "_release_timer",
         "_request_pipe",
@@ -86,14 +87,22 @@ class Connection:
     )
 
     def __init__(
-        self, forwarder: "Forwarder", listener: str, client: Endpoint, broker: Endpoint, *, is_trusted: bool = True
+        self,
+        forwarder: "Forwarder",
+        listener: str,
+        client: Endpoint,
+        broker: Endpoint,
+        judge: Judge,
+        *,
+        is_trusted: bool = True,
     ) -> None:
         self._forwarder = forwarder
+        self._judge = judge
         self.listener = listener
         self.client = client
         self.broker = broker
         self.in_flight = InFlight()
-        self.requests = RequestStream(self.in_flight, forwarder.settings.largest_request, forwarder.judge.wants)
+        self.requests = RequestStream(self.in_flight, forwarder.settings.largest_request, judge.wants)
         self.responses = ResponseStream(self.in_flight)
         self.client_software = "unknown"
         self.is_trusted = is_trusted
@@ -332,7 +341,7 @@ class Connection:
     def _judge_requests(self, data: memoryview) -> None:
         for item in self.requests.receive(data):
             if isinstance(item, Request):
-                self._forwarder.judge.judge(self, item)
+                self._judge.judge(self, item)
                 if self._ending:
                     break
             else:

@@ -58,6 +58,24 @@ class RefusalCount:
 
 
 @dataclass(slots=True)
+class FetchCounters:
+    """Of followers' fetches that were looked into because something is skipped."""
+
+    rewritten: int = 0
+    """Requests."""
+    skipped: int = 0
+    """Partitions that were answered with an error in the broker's stead."""
+    probed: int = 0
+    """Partitions that were let through without their records."""
+    withheld_bytes: int = 0
+    """Of records that were taken out of answers."""
+    restarted: int = 0
+    """Sessions that had begun unseen, and were ended."""
+    not_understood: int = 0
+    """Answers that could not be read; their connections are left alone."""
+
+
+@dataclass(slots=True)
 class Counters:
     accepted: int = 0
     closed: Counter[str] = field(default_factory=Counter)
@@ -67,4 +85,5 @@ class Counters:
     produce_requests: int = 0
     refused: RefusalCount = field(default_factory=RefusalCount)
     would_refuse: RefusalCount = field(default_factory=RefusalCount)
+    fetches: FetchCounters = field(default_factory=FetchCounters)
     latency: Latency = field(default_factory=Latency)

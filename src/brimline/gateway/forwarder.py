@@ -35,6 +35,8 @@ class Listener:
     upstream: Address
     needs_login: bool = False
     """Whether clients authenticate with SASL: until the broker has accepted that, they are nobody."""
+    judge: Callable[[], Judge] | None = None
+    """Makes the rules of one connection, where they have to remember something of it; ``None``: those of everybody."""
     client_tls: Callable[[], ssl.SSLContext] | None = None
     broker_tls: Callable[[], ssl.SSLContext] | None = None
 
@@ -224,7 +226,8 @@ class Forwarder:
             broker.close()
             self.counters.closed["broker-unreachable"] += 1
             return
-        connection = Connection(self, listener.name, client, broker, is_trusted=not listener.needs_login)
+        judge = self.judge if listener.judge is None else listener.judge()
+        connection = Connection(self, listener.name, client, broker, judge, is_trusted=not listener.needs_login)
         self._connections[connection] = None
         connection.start()
 

@@ -2,9 +2,12 @@
 
 **Invariant.** Fronted is only what clients are sent to the gateway for: the broker listens on one address and
 advertises another, and the gateway is what listens there. Whatever the cure of a full disk needs goes past it: the
-controllers' listeners, the one that brokers use among themselves, the one of the remote log metadata, and the one of
-the guard's own client. So does a listener that asks its clients for certificates: behind a gateway the broker would see
-the gateway's instead of theirs.
+controllers' listeners, the one of the remote log metadata, and the one of the guard's own client. So does a listener
+that asks its clients for certificates: behind a gateway the broker would see the gateway's instead of theirs.
+
+The listener that the brokers use among themselves goes past it too, unless ``brimline.gateway.listeners`` names it.
+Then replication passes through the gateway, which can skip partitions for a follower whose disk is full, and depends on
+it: nothing that is merely derived should do that.
 
 What cannot work (two listeners on one port, a gateway on the broker's own) is in ``problems``, so that it can be shown
 beside everything else; a mistake in one of our own keys is told by ``wrong_listeners`` and ``wrong_protocols``.
@@ -70,6 +73,8 @@ class FrontedListener:
     broker_bind: Address
     client_protocol: SecurityProtocol
     broker_protocol: SecurityProtocol
+    carries_replication: bool = False
+    """Whether followers fetch over it: the brokers use it among themselves."""
 
     @property
     def has_client_tls(self) -> bool:
@@ -160,7 +165,8 @@ def wrong_listeners(broker: BrokerProperties, wishes: GatewayWishes) -> str | No
             return _no_such_listener(name, broker)
         why = _why_past(broker.bound_listeners[name], broker, wishes)
         if why is not None:
-            return f"the gateway cannot stand in front of {name}: {why.value}"
+            other = "; give it another one with brimline.admin.listener" * (why is Bypass.ADMIN)
+            return f"the gateway cannot stand in front of {name}: {why.value}{other}"
     return None
 
 
@@ -184,7 +190,8 @@ def gateway_layout(broker: BrokerProperties, wishes: GatewayWishes) -> GatewayLa
     for name, bound in broker.bound_listeners.items():
         why = _why_past(bound, broker, wishes)
         if why is None:
-            fronted.append(_fronted(bound, broker.listeners[name], wishes))
+            is_inter_broker = name == broker.inter_broker_listener
+            fronted.append(_fronted(bound, broker.listeners[name], wishes, carries_replication=is_inter_broker))
         else:
             bypassed.append(BypassedListener(name=name, why=why))
     return GatewayLayout(
@@ -198,7 +205,7 @@ def _why_past(bound: Listener, broker: BrokerProperties, wishes: GatewayWishes) 
     name = bound.name
     if name in broker.controller_listeners:
         return Bypass.CONTROLLER
-    if name == broker.inter_broker_listener:
+    if name == broker.inter_broker_listener and name not in wishes.listeners:
         return Bypass.INTER_BROKER
     if name == broker.remote_log_metadata_listener and broker.is_remote_storage_enabled:
         return Bypass.REMOTE_LOG_METADATA
@@ -217,7 +224,9 @@ def _why_past(bound: Listener, broker: BrokerProperties, wishes: GatewayWishes) 
     return None
 
 
-def _fronted(bound: Listener, advertised: Listener, wishes: GatewayWishes) -> FrontedListener:
+def _fronted(
+    bound: Listener, advertised: Listener, wishes: GatewayWishes, *, carries_replication: bool
+) -> FrontedListener:
     sent_to = Address(host=_bare(advertised.host), port=advertised.port)
     broker_bind = Address(host=_bare(bound.host), port=bound.port)
     return FrontedListener(
@@ -228,6 +237,7 @@ def _fronted(bound: Listener, advertised: Listener, wishes: GatewayWishes) -> Fr
         broker_bind=broker_bind,
         client_protocol=_client_protocol(bound, wishes),
         broker_protocol=SecurityProtocol[bound.security_protocol],
+        carries_replication=carries_replication,
     )
 
 

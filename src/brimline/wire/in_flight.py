@@ -15,6 +15,10 @@ from brimline.wire.errors import Malformed
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
+Frame: TypeAlias = bytes | tuple[Buffer, ...]
+"""In one piece, or in several where joining them would copy what is long."""
+
+
 class Expected:
     """The broker's answer, which ``transform`` turns into the frame that the client gets.
 
@@ -23,10 +27,10 @@ class Expected:
 
     __slots__ = ("correlation_id", "frame", "transform")
 
-    def __init__(self, correlation_id: int, transform: Callable[["Expected", bytearray], bytes | None]) -> None:
+    def __init__(self, correlation_id: int, transform: Callable[["Expected", bytearray], Frame | None]) -> None:
         self.correlation_id = correlation_id
         self.transform = transform
-        self.frame: bytes | None = None
+        self.frame: Frame | None = None
 
 
 class OwnAnswer:
@@ -102,7 +106,7 @@ class InFlight:
         while self._places:
             first = self._places[0]
             if isinstance(first, (OwnAnswer, Expected)) and first.frame is not None:
-                frames.append(first.frame)
+                frames += first.frame if isinstance(first.frame, tuple) else (first.frame,)
                 self._places.popleft()
                 self._awaits_settling = False
             else:

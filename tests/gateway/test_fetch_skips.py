@@ -1,0 +1,133 @@
+"""What the guard says of full followers counts for as long as it says so, and not a second longer."""
+
+from uuid import UUID
+
+import pytest
+
+from brimline.gateway.fetch_skips import LONGEST_SECONDS, FollowerSkips, SkippedTopic, read_followers
+from brimline.model import BadInput
+
+TOPIC_ID = UUID("5e3c1f0a-7d0b-4a87-b4d4-c70616313919")
+ORDERS = SkippedTopic("orders", TOPIC_ID, (0, 1))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def skips(clock: Clock) -> FollowerSkips:
+    return FollowerSkips(clock)
+
+
+def test_at_first_nothing_is_skipped(skips: FollowerSkips) -> None:
+    assert not skips.snapshot.is_in_force
+    assert not skips.renew(epoch=0, seconds=5)
+
+
+def test_a_partition_is_known_by_name_and_by_id(skips: FollowerSkips) -> None:
+    skips.put({2: [ORDERS], 3: []}, epoch=1, seconds=5)
+
+    assert skips.snapshot.is_in_force
+    assert skips.snapshot.followers.keys() == {2}
+    assert skips.snapshot.followers[2].by_name == {(b"orders", 0), (b"orders", 1)}
+    assert skips.snapshot.followers[2].by_id == {(TOPIC_ID.bytes, 0), (TOPIC_ID.bytes, 1)}
+    assert skips.snapshot.followers[2].count == 2
+
+
+def test_what_is_not_renewed_counts_no_more(skips: FollowerSkips, clock: Clock) -> None:
+    skips.put({2: [ORDERS]}, epoch=1, seconds=5)
+
+    clock.seconds += 4.9
+    assert skips.snapshot.is_in_force
+    clock.seconds += 0.1
+    assert not skips.snapshot.is_in_force
+
+
+def test_renewing_needs_the_epoch_alone(skips: FollowerSkips, clock: Clock) -> None:
+    skips.put({2: [ORDERS]}, epoch=1, seconds=5)
+    before = skips.snapshot.followers
+
+    clock.seconds += 4
+    assert skips.renew(epoch=1, seconds=5)
+    clock.seconds += 4
+
+    assert skips.snapshot.is_in_force
+    assert skips.snapshot.followers is before
+
+
+def test_another_set_cannot_be_renewed(skips: FollowerSkips, clock: Clock) -> None:
+    skips.put({2: [ORDERS]}, epoch=1, seconds=5)
+
+    assert not skips.renew(epoch=2, seconds=50)
+
+    clock.seconds += 5
+    assert not skips.snapshot.is_in_force
+
+
+def test_a_new_set_takes_the_place_of_the_old_one(skips: FollowerSkips) -> None:
+    skips.put({2: [ORDERS]}, epoch=1, seconds=5)
+    skips.put({3: [ORDERS]}, epoch=2, seconds=5)
+
+    assert skips.snapshot.followers.keys() == {3}
+
+
+def test_that_it_ran_out_is_told_once(skips: FollowerSkips, clock: Clock) -> None:
+    skips.put({2: [ORDERS]}, epoch=1, seconds=5)
+    assert skips.drop_expired() == {}
+
+    clock.seconds += 5
+
+    assert skips.drop_expired().keys() == {2}
+    assert skips.drop_expired() == {}
+    assert not skips.renew(epoch=1, seconds=5)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, LONGEST_SECONDS + 1, float("nan")])
+def test_no_word_lasts_for_ever(skips: FollowerSkips, seconds: float) -> None:
+    with pytest.raises(BadInput, match="at most 60 seconds"):
+        skips.put({2: [ORDERS]}, epoch=1, seconds=seconds)
+
+
+def test_followers_are_read_from_json() -> None:
+    document = {
+        "2": [{"topic": "orders", "topicId": str(TOPIC_ID), "partitions": [0, 1]}],
+        "3": [{"topicId": str(TOPIC_ID), "partitions": [7]}, {"topic": "old", "partitions": []}],
+    }
+
+    assert read_followers(document) == {
+        2: [ORDERS],
+        3: [SkippedTopic(None, TOPIC_ID, (7,)), SkippedTopic("old", None, ())],
+    }
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {"x": []},
+        {"-1": []},
+        {"2": {}},
+        {"2": ["orders"]},
+        {"2": [{"partitions": [0]}]},
+        {"2": [{"topic": 5, "partitions": [0]}]},
+        {"2": [{"topic": "orders"}]},
+        {"2": [{"topic": "orders", "partitions": [-1]}]},
+        {"2": [{"topic": "orders", "partitions": ["0"]}]},
+        {"2": [{"topic": "orders", "partitions": [2**31]}]},
+        {"2": [{"topicId": "orders", "partitions": [0]}]},
+    ],
+    ids=str,
+)
+def test_what_is_no_set_of_followers_is_refused(document: object) -> None:
+    with pytest.raises(BadInput):
+        read_followers(document)

@@ -1,0 +1,317 @@
+"""A follower that has no room is not sent one partition, and misses nothing once it is sent it again.
+
+Three brokers fetch from each other through their gateways: the listener that they use among themselves is the clients',
+and the gateways stand in front of it.
+"""
+
+import struct
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+from kafka import KafkaConsumer, TopicPartition
+
+from brimline.sandbox import Sandbox, SandboxSpec
+from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.full_disks import NO_LIMIT, SMALL_SEGMENTS, admin_client, end_offset, topic_id
+from tests.integration.gatewayed import RunningGateway, gateway
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+LEADER, FOLLOWER, OTHER_FOLLOWER = 1, 2, 3
+SKIPPED, HEALTHY = 0, 1
+"""Partitions that the same thread of the follower fetches from the same leader."""
+ASSIGNMENT = {SKIPPED: [LEADER, FOLLOWER, OTHER_FOLLOWER], HEALTHY: [LEADER, FOLLOWER, OTHER_FOLLOWER]}
+MIB = 1 << 20
+SECONDS = 30
+"""How long the guard's word counts: longer than a busy machine keeps its thread waiting."""
+PROPERTIES = {
+    "inter.broker.listener.name": "CLIENT",
+    "replica.lag.time.max.ms": "4000",
+    # What the leader has deleted is gone from both disks within a second or so.
+    "log.retention.check.interval.ms": "500",
+}
+
+
+@pytest.fixture(
+    scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)], ids=lambda version: str(version)
+)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with Sandbox(SandboxSpec(version=request.param, brokers=3, fronted=True, properties=PROPERTIES)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gateways(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[int, RunningGateway]]:
+    logs = tmp_path_factory.mktemp("gateways")
+    with ExitStack() as stack:
+        yield {
+            broker.broker_id: stack.enter_context(
+                gateway(
+                    sandbox,
+                    logs / f"gateway-{broker.broker_id}.log",
+                    {
+                        **NO_LIMIT,
+                        "brimline.gateway.listeners": f"CLIENT://{broker.address}",
+                        "brimline.admin.listener": "ADMIN",
+                    },
+                    broker=broker.broker_id,
+                )
+            )
+            for broker in sandbox.brokers
+        }
+
+
+class Load:
+    """Writes to both partitions, at a steady pace, and remembers what was acknowledged where."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self._topic = topic
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 600_000}
+        )
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self.failures: list[str] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when everything that was sent is acknowledged."""
+        self._ending.set()
+        self._thread.join(PATIENCE_SECONDS)
+        assert self._producer.flush(PATIENCE_SECONDS) == 0
+
+    def _run(self) -> None:
+        number = 0
+        while not self._ending.wait(0.02):
+            for partition in ASSIGNMENT:
+                for _ in range(5):
+                    number += 1
+                    value = number.to_bytes(8) + bytes(2000)
+                    self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
+            self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        partition, offset, value = message.partition(), message.offset(), message.value()
+        if error is not None or partition is None or offset is None or not isinstance(value, bytes):
+            self.failures.append(str(error))
+        else:
+            self.acknowledged[partition, offset] = value[:8]
+
+
+class Replica:
+    """One partition's folder on one broker."""
+
+    def __init__(self, sandbox: Sandbox, topic: str, broker: int, partition: int) -> None:
+        self.folder = sandbox.outside(sandbox.broker(broker).log_dirs[0]) / f"{topic}-{partition}"
+
+    @property
+    def size(self) -> int:
+        return sum(_size(path) for path in self.folder.glob("*.log"))
+
+    @property
+    def segments(self) -> list[int]:
+        return sorted(int(path.stem) for path in self.folder.glob("*.log"))
+
+    def batches(self) -> dict[int, bytes]:
+        """By their first offset. Where one segment ends and the next begins is each broker's own affair."""
+        found: dict[int, bytes] = {}
+        for path in sorted(self.folder.glob("*.log")):
+            data, at = path.read_bytes(), 0
+            while at < len(data):
+                base, length = struct.unpack_from(">qi", data, at)
+                found[base] = data[at : at + 12 + length]
+                at += 12 + length
+        return found
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0  # deleted while we looked
+
+
+def in_sync(sandbox: Sandbox, topic: str, partition: int) -> set[int]:
+    with admin_client(sandbox) as client:
+        (described,) = client.describe_topics([topic])
+    (found,) = (each for each in described["partitions"] if each["partition_index"] == partition)
+    return set(found["isr_nodes"])
+
+
+class Guard:
+    """What a guard says to the leader's gateway: once what is to be skipped, then every second that it still is."""
+
+    def __init__(self, leader: RunningGateway) -> None:
+        self._leader = leader
+        self._is_over = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+
+    def skip(self, sandbox: Sandbox, topic: str) -> None:
+        topics = [{"topic": topic, "topicId": str(topic_id(sandbox, topic)), "partitions": [SKIPPED]}]
+        said = self._leader.ask("skips", epoch=1, seconds=SECONDS, followers={str(FOLLOWER): topics})
+        assert said == {"ok": True, "inForce": True}
+        self._renewing.start()
+
+    def release(self) -> None:
+        self.fall_silent()
+        self._leader.ask("skips", epoch=2, seconds=SECONDS, followers={})
+
+    def fall_silent(self) -> None:
+        self._is_over.set()
+        self._renewing.join(PATIENCE_SECONDS)
+
+    def _renew(self) -> None:
+        while not self._is_over.wait(1.0):
+            self._leader.ask("skips", epoch=1, seconds=SECONDS)
+
+
+@pytest.fixture
+def guard(gateways: Mapping[int, RunningGateway]) -> Iterator[Guard]:
+    guard = Guard(gateways[LEADER])
+    yield guard
+    guard.release()
+
+
+@contextmanager
+def load_on(sandbox: Sandbox, topic: str) -> Iterator[Load]:
+    """A topic with three replicas in sync, some segments in each, and a load that goes on until the end."""
+    create_topic(sandbox, topic, config=SMALL_SEGMENTS, assignment=ASSIGNMENT)
+    wait_until_in_sync(sandbox, topic)
+    load = Load(sandbox.bootstrap_servers, topic)
+    load.start()
+    try:
+        eventually(lambda: Replica(sandbox, topic, FOLLOWER, SKIPPED).size > 3 * MIB)
+        yield load
+    finally:
+        load.stop()
+    assert load.failures == []
+
+
+def wait_until_in_sync(sandbox: Sandbox, topic: str) -> None:
+    eventually(lambda: all(in_sync(sandbox, topic, each) == {1, 2, 3} for each in ASSIGNMENT))
+
+
+def wait_until_skipped(leader: RunningGateway) -> None:
+    before = leader.state()["skips"]["partitionsSkipped"]
+    eventually(lambda: leader.state()["skips"]["partitionsSkipped"] > before)
+
+
+def delete_before(sandbox: Sandbox, topic: str, offset: int) -> None:
+    """Returns when every replica that is alive has taken notice, the one outside the ISR included."""
+    where = TopicPartition(topic, SKIPPED)
+    with admin_client(sandbox) as client:
+        assert client.delete_records({where: offset}, timeout_ms=PATIENCE_SECONDS * 1000)
+
+
+def read_back(sandbox: Sandbox, topic: str, partition: int) -> dict[tuple[int, int], bytes]:
+    where = TopicPartition(topic, partition)
+    end = end_offset(sandbox, topic, partition)
+    consumer = KafkaConsumer(bootstrap_servers=sandbox.bootstrap_servers, enable_auto_commit=False)
+    found: dict[tuple[int, int], bytes] = {}
+    try:
+        consumer.assign([where])
+        consumer.seek_to_beginning(where)
+
+        def is_read() -> bool:
+            for records in consumer.poll(timeout_ms=500).values():
+                found.update({(partition, record.offset): record.value[:8] for record in records})
+            return bool(consumer.position(where) >= end)
+
+        eventually(is_read)
+    finally:
+        consumer.close()
+    return found
+
+
+def test_a_full_follower_stops_growing_comes_down_and_catches_up(
+    sandbox: Sandbox, gateways: Mapping[int, RunningGateway], guard: Guard
+) -> None:
+    topic, leader = "orders", gateways[LEADER]
+    full, healthy, on_leader = (
+        Replica(sandbox, topic, *where) for where in ((FOLLOWER, SKIPPED), (FOLLOWER, HEALTHY), (LEADER, SKIPPED))
+    )
+    with load_on(sandbox, topic) as load:
+        guard.skip(sandbox, topic)
+        wait_until_skipped(leader)
+        stopped_at, healthy_at, leader_at = full.size, healthy.size, on_leader.size
+
+        eventually(lambda: in_sync(sandbox, topic, SKIPPED) == {LEADER, OTHER_FOLLOWER})
+        eventually(lambda: on_leader.size > leader_at + 3 * MIB)
+        eventually(lambda: healthy.size > healthy_at + 3 * MIB)
+        assert full.size == stopped_at
+        assert in_sync(sandbox, topic, HEALTHY) == {1, 2, 3}
+        assert leader.state()["skips"]["bytesWithheld"] > 0
+
+        delete_before(sandbox, topic, full.segments[-1])
+        eventually(lambda: len(full.segments) == 1)
+        assert full.size < stopped_at
+
+        guard.release()
+        wait_until_in_sync(sandbox, topic)
+    verify_same_everywhere(sandbox, topic, load)
+
+
+@pytest.mark.long
+def test_a_follower_that_restarts_stays_skipped_until_the_guard_falls_silent(
+    sandbox: Sandbox, gateways: Mapping[int, RunningGateway], guard: Guard
+) -> None:
+    topic, leader = "payments", gateways[LEADER]
+    full, healthy, on_leader = (
+        Replica(sandbox, topic, *where) for where in ((FOLLOWER, SKIPPED), (FOLLOWER, HEALTHY), (LEADER, SKIPPED))
+    )
+    with load_on(sandbox, topic) as load:
+        guard.skip(sandbox, topic)
+        wait_until_skipped(leader)
+        stopped_at = full.size
+
+        sandbox.broker(FOLLOWER).restart()
+        wait_until_skipped(leader)
+        healthy_at = healthy.size
+        eventually(lambda: healthy.size > healthy_at + MIB)
+        assert full.size == stopped_at
+
+        # Beyond what the follower has; but not all that there is, or it would have everything again, and be in sync.
+        eventually(lambda: on_leader.segments[-1] > _end(full))
+        delete_before(sandbox, topic, on_leader.segments[-1])
+        eventually(lambda: full.size == 0)
+        assert in_sync(sandbox, topic, SKIPPED) == {LEADER, OTHER_FOLLOWER}
+
+        guard.fall_silent()
+        wait_until_in_sync(sandbox, topic)
+        assert "skips-expired" in leader.events()
+    verify_same_everywhere(sandbox, topic, load)
+
+
+def verify_same_everywhere(sandbox: Sandbox, topic: str, load: Load) -> None:
+    """Every replica holds the same batches at the same offsets, and every acknowledged record is there."""
+    for partition in ASSIGNMENT:
+        end = end_offset(sandbox, topic, partition)
+        replicas = [Replica(sandbox, topic, broker, partition) for broker in ASSIGNMENT[partition]]
+        eventually(partial(_all_end_at, replicas, end))
+        logs = [replica.batches() for replica in replicas]
+        begin = max(min(log) for log in logs)
+        first, *others = [{base: batch for base, batch in log.items() if base >= begin} for log in logs]
+        assert all(other == first for other in others)
+        stored = read_back(sandbox, topic, partition)
+        log_start = min(offset for _, offset in stored)
+        acknowledged = {where: value for where, value in load.acknowledged.items() if where[0] == partition}
+        assert {where: value for where, value in acknowledged.items() if where[1] >= log_start} == stored
+
+
+def _all_end_at(replicas: list[Replica], offset: int) -> bool:
+    return all(_end(each) == offset for each in replicas)
+
+
+def _end(replica: Replica) -> int:
+    batches = replica.batches()
+    last = max(batches)
+    (delta,) = struct.unpack_from(">i", batches[last], 23)
+    return last + int(delta) + 1
