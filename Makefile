@@ -14,7 +14,7 @@ help: ## list the targets
 setup: ## install everything (uv, locked environment, Java, Kafka's jars); called by the others
 	@scripts/setup.sh
 
-demo: ## a real Kafka on small real disks: looked at, dying of a full one, and living on with Brimline
+demo: ## a real Kafka on small real disks: dying of a full one, living on with Brimline, and what Spark makes of it
 	@scripts/setup.sh 4.3.1
 	@$(PYTHON) -m scripts.demo
 

@@ -1,7 +1,10 @@
 """The main job, on a real Kafka: what `make demo` shows. Every command printed behind a `$` is run as printed."""
 
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from scripts.demo_fleet import fleet
 from scripts.demo_full_disk import stock_kafka, with_brimline
 from scripts.demo_look import look
 from scripts.demo_steps import say
@@ -10,7 +13,9 @@ from scripts.demo_steps import say
 def main() -> int:
     look()
     stock_kafka()
-    with_brimline()
+    with TemporaryDirectory(prefix="brimline-demo-") as folder:
+        with_brimline(Path(folder, "landing"))
+        fleet(Path(folder, "landing"), Path(folder, "warehouse"))
     say("The clusters are gone, and so is everything they made. Start your own with: .venv/bin/brimline sandbox up")
     return 0
 

@@ -1,6 +1,6 @@
 """Second and third act: a producer that does not stop, on a small disk; first as Kafka comes, then with Brimline.
 
-The fourth, in the same cluster, is ``demo_ceiling``.
+The fourth, in the same cluster, is ``demo_ceiling``; ``demo_fleet`` is about what its guard has put down.
 """
 
 import time
@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from scripts import demo_ceiling
+from scripts import demo_ceiling, demo_fleet
 from scripts.demo_steps import Producer, beside_broker, is_fenced, producing, run, say, show, used_percent, wait_for
 
 _VOLUME = VolumeSpec(size=Bytes(96 << 20))
@@ -38,7 +38,8 @@ def stock_kafka() -> None:
         show(f"the broker has ended with exit code {broker.exit_code}: {_last_words(broker.log_tail(200))}")
 
 
-def with_brimline() -> None:
+def with_brimline(landing: Path) -> None:
+    """``landing``: where the guard puts its snapshots."""
     say("The same with Brimline: a gateway before the broker, a guard beside it, and a second disk.")
     # Kafka ignores what it does not know: Brimline's keys stand in the broker's own file.
     brimline = {
@@ -48,6 +49,7 @@ def with_brimline() -> None:
         "brimline.enforcement": "gateway",
         "brimline.metrics.port": "0",
         **demo_ceiling.KEYS,
+        **demo_fleet.keys(landing),
     }
     with Sandbox(SandboxSpec(volumes=(_VOLUME, _VOLUME), fronted=True, properties={**_QUICK, **brimline})) as sandbox:
         # What has to be known of this very sandbox before its gateway starts.

@@ -33,6 +33,13 @@ def run(*arguments: str) -> None:
     _run([str(BRIMLINE), *arguments], arguments)
 
 
+def run_as_it_is(*arguments: str) -> None:
+    """A command that shows its progress and has no table."""
+    print("$ brimline " + shlex.join(arguments), flush=True)
+    subprocess.run([str(BRIMLINE), *arguments], check=True)
+    print(flush=True)
+
+
 def run_inside(sandbox: Sandbox, *arguments: str) -> None:
     """On the broker's host, so to speak: where its paths are valid."""
     _run(sandbox.inside([str(BRIMLINE), *arguments]), arguments)

@@ -74,8 +74,9 @@ if ! .venv/bin/python -c '' 2>/dev/null || [ "$(cat .venv/brimline-stamp 2>/dev/
   printf '%s\n' "$stamp" > .venv/brimline-stamp
 fi
 
-# 4. Kafka's jars, checked against the lock, into the per-user cache.
+# 4. Kafka's and Delta's jars, checked against their locks, into the per-user cache.
 .venv/bin/python -m brimline.sandbox.jars fetch "$@"
+.venv/bin/python -m brimline.fleet.delta_jars
 
 # 5. promtool, which tests the alert rules: unpacked from Debian's package, not installed. Its tests say so if it is absent.
 if [ $# = 0 ] && ! command -v promtool >/dev/null && [ ! -e .tools/prometheus ] && command -v apt-get >/dev/null; then

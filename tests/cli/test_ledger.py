@@ -17,6 +17,8 @@ from brimline.act.ledger_entries import (
     BallastAct,
     BallastEntry,
     CameBack,
+    CordonAct,
+    CordonEntry,
     Ended,
     FreedTrim,
     Paused,
@@ -88,6 +90,8 @@ def write_acts(ledger: Ledger) -> None:
             was_late=True,
         )
     )
+    ledger.append(CordonEntry(act=CordonAct.CORDONED, log_dir="/data/a", why="log dir /data/a is 95.2 % used"))
+    ledger.append(CordonEntry(act=CordonAct.UNCORDONED, log_dir="/data/a", why="it has room again"))
     ledger.append(Paused(by="root", reason="CHG-1"))
     ledger.append(Resumed(by="root", reason=""))
 
@@ -117,6 +121,12 @@ def test_the_table_tells_what_went_why_and_what_came_back(
         "",
         "BALLAST     2026-01-31 08:36:00 UTC  64.0 MiB released: /data/a/.brimline-ballast",
         "            only 0 B of the volume are usable, less than 16.0 MiB; the disk took this entry only afterwards",
+        "",
+        "CORDONED    2026-01-31 08:36:00 UTC  /data/a",
+        "            log dir /data/a is 95.2 % used",
+        "",
+        "UNCORDONED  2026-01-31 08:36:00 UTC  /data/a",
+        "            it has room again",
         "",
         "PAUSED      2026-01-31 08:36:00 UTC  by root: CHG-1",
         "",
@@ -165,7 +175,13 @@ def test_json_leaves_nothing_out(
     assert [trim["byOthers"] for trim in cycle["trims"]] == [False, True, False]
     assert cycle["trims"][0]["lowWatermark"] == 3000
     assert cycle["trims"][2]["why"] == "the topic clicks is gone"
-    assert [act["act"] for act in document["acts"]] == ["ballast-released", "paused", "resumed"]
+    assert [act["act"] for act in document["acts"]] == [
+        "ballast-released",
+        "cordoned",
+        "uncordoned",
+        "paused",
+        "resumed",
+    ]
 
 
 def test_csv_has_a_row_for_every_trim(

@@ -383,6 +383,18 @@ def test_without_a_terminal_and_a_yes_nothing_is_deleted(
     assert "nobody is there to be asked: nothing was deleted" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("used", "code"), [(79, 0), (99, 3)])
+def test_a_disk_that_stays_above_its_ceiling_is_no_success(
+    properties: str, monkeypatch: pytest.MonkeyPatch, used: int, code: int
+) -> None:
+    """Nothing may go there: whoever runs it from a script must learn that."""
+    stuck = shown(ADisk(logs=[PRICES], used=used))
+    monkeypatch.setattr("brimline.cli.reclaim._looked", lambda _config, _wanted: stuck)
+
+    assert stuck.trims == ()
+    assert main(["reclaim", "--config", properties, "--apply", "--yes"]) == code
+
+
 def test_a_file_that_is_no_plan_is_refused(properties: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text("{}")

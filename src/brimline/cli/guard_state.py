@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from brimline.cli.followers_shown import ShownCordon, ShownFollowers, shown_cordon, shown_followers
 from brimline.cli.gateway_shown import ShownGateway, shown_gateway
 from brimline.cli.reclaim_shown import ShownReclaim, shown_reclaim
 from brimline.model.failures import BrimlineError
@@ -79,6 +80,8 @@ class ShownState:
     min_free_bytes: int
     volumes: tuple[ShownVolume, ...]
     moves: ShownMoves | None
+    followers: ShownFollowers | None
+    cordon: ShownCordon | None
     ballasts: tuple[ShownBallast, ...]
     reclaim: ShownReclaim | None
     gateway: ShownGateway | None
@@ -91,6 +94,7 @@ class ShownState:
         return (
             self.broker.failure is None
             and all(volume.state == "ok" for volume in self.volumes)
+            and (self.followers is None or not self.followers.full)
             and (self.reclaim is None or self.reclaim.is_healthy)
             and (self.gateway is None or self.gateway.lets_everything_through)
         )
@@ -130,6 +134,8 @@ def _state(document: Mapping[str, Any]) -> ShownState:
         min_free_bytes=limits["minFreeBytes"],
         volumes=tuple(_volume(volume) for volume in document["volumes"]),
         moves=_moves(document.get("moves")),
+        followers=shown_followers(document.get("followers")),
+        cordon=shown_cordon(document.get("cordon")),
         ballasts=_ballasts(document.get("ballast")),
         reclaim=shown_reclaim(document.get("reclaim")),
         gateway=shown_gateway(document.get("gateway"), document["observedAt"]),

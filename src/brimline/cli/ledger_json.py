@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import TextIO
 
-from brimline.act.ledger_entries import BallastEntry
+from brimline.act.ledger_entries import BallastEntry, CordonEntry
 from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_lines import time_text
 from brimline.act.ledger_state import CycleRecord, TrimPhase, TrimRecord
@@ -101,4 +101,6 @@ def _act(act: Act) -> dict[str, object]:
             "why": act.entry.why,
             "late": act.entry.was_late,
         }
+    if isinstance(act.entry, CordonEntry):
+        return {"at": at, "act": act.entry.act.value, "logDir": act.entry.log_dir, "why": act.entry.why}
     return {"at": at, "act": type(act.entry).__name__.lower(), "by": act.entry.by, "reason": act.entry.reason}

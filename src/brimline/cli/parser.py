@@ -17,10 +17,12 @@ from brimline.cli.exit_codes import ExitCode
 COMMANDS = {
     "doctor": "explain what a guard would do with a broker's properties file, and what is wrong with it",
     "fence": "refuse Produce for a log dir or a topic, by hand",
+    "fleet": "history, fleet view, forecast and what-if for many clusters",
     "gateway": "stand between clients and a broker, and refuse Produce for what is full",
     "guard": "watch the disks of one broker and publish how full they are",
     "ledger": "what was deleted, why, and what came back of it",
     "log-dirs": "volumes, log dirs and replicas of a cluster, with their sizes",
+    "reclaim": "show, or delete, the oldest segments on a disk above its ceiling",
     "sandbox": "run a real Kafka cluster on small volumes",
     "status": "show what a running guard knows, and what the gateway refuses",
     "unfence": "lift a fence that was put up by hand",

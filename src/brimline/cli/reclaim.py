@@ -48,12 +48,16 @@ examples:
 exit codes:
   0    shown, or nothing had to go; with --apply: everything that was planned is back
   1    nothing was deleted: paused, not confirmed, somebody else is at work, no answer, a plan for another broker
-  3    shown, but a disk would stay above its ceiling, or is not known; with --apply: some of it was left out or given
-       up, and the output says why
+  3    a disk stays above its ceiling, or is not known; with --apply also: some of it was left out, given up or broken
+       off, and the output says why
   130  interrupted from the keyboard; with --apply what was sent is looked after by the guard, or by the next brimline
        reclaim --apply, and what was not is decided anew"""
 _PAUSE, _RESUME = "pause", "resume"
 _LARGEST_CEILING = 99
+_LOOKED_AFTER = (
+    "what was sent is looked after by the guard, or by the next brimline reclaim --apply, and what was not is decided "
+    "anew (brimline ledger shows which)"
+)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -188,7 +192,7 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
         if not shown.trims and not left_behind:
             if args.output != "table":
                 _write_result(args.output, (), cycles)
-            return ExitCode.PARTIAL if shown.left_out else ExitCode.DONE
+            return ExitCode.DONE if _is_enough(shown, wanted) else ExitCode.PARTIAL
         if shown.trims and not args.yes and not consent(shown, sys.stdin, sys.stderr):
             print("brimline: not confirmed, nothing was deleted", file=sys.stderr)
             return ExitCode.FAILED
@@ -196,8 +200,15 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
         _write_result(args.output, done.cycles, cycles)
     for left_out in done.left_out:
         print(f"brimline: left out since it was shown: {left_out.trim.partition}: {left_out.why}", file=sys.stderr)
-    is_whole = not (shown.left_out or done.left_out or done.abandoned)
+    if done.broken_off is not None:
+        print(f"brimline: broken off, because {done.broken_off}; {_LOOKED_AFTER}", file=sys.stderr)
+    is_whole = _is_enough(shown, wanted) and not (done.left_out or done.abandoned or done.broken_off)
     return ExitCode.DONE if is_whole else ExitCode.PARTIAL
+
+
+def _is_enough(shown: "Preview", wanted: "Wanted") -> bool:
+    """Whether all disks are below their ceiling when it is done. Of a plan from a file: whether all of it is true."""
+    return not shown.left_out and (wanted.plan is not None or all(device.is_held for device in shown.devices))
 
 
 def _carried_out(cycles: "HandCycles", shown: "Preview", *, is_waiting: bool) -> "CarriedOut":
@@ -211,11 +222,7 @@ def _carried_out(cycles: "HandCycles", shown: "Preview", *, is_waiting: bool) ->
                 report=lambda progress: say(progress_text(progress, is_waiting=is_waiting)),
             )
     except KeyboardInterrupt:
-        print(
-            "\nbrimline: interrupted; what was sent is looked after by the guard, or by the next brimline reclaim "
-            "--apply, and what was not is decided anew (brimline ledger shows which)",
-            file=sys.stderr,
-        )
+        print(f"\nbrimline: interrupted; {_LOOKED_AFTER}", file=sys.stderr)
         raise
 
 

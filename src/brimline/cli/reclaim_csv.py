@@ -6,7 +6,8 @@ from typing import TextIO
 
 from brimline.act.ledger_writing import topic_id_text
 from brimline.cli.ledger_json import moment_text
-from brimline.guard.reclaim_preview import Preview, doomed_range
+from brimline.guard.reclaim_preview import Preview
+from brimline.guard.reclaim_trims import doomed_range
 
 COLUMNS = (
     "broker",

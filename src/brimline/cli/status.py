@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:9827"
 DESCRIPTION = """\
-Show what a running guard knows: its disks and their limits, what it deletes to hold a ceiling, what the gateway
-refuses and why, and the partitions closest to their retention limit.
+Show what a running guard knows: its disks and their limits, followers whose disk is full, what it deletes to hold a
+ceiling, what the gateway refuses and why, and the partitions closest to their retention limit.
 """
 EPILOG = """\
 examples:
@@ -23,8 +23,8 @@ examples:
 exit codes:
   0    every volume has room, and nothing is fenced
   1    no guard answers there
-  3    at least one volume is full or cannot be watched, something is fenced, a ceiling cannot be held or is
-       paused, or the broker or the gateway does not answer"""
+  3    at least one volume is full or cannot be watched, a follower's is full, something is fenced, a ceiling
+       cannot be held or is paused, or the broker or the gateway does not answer"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:

@@ -8,6 +8,7 @@ from rich.text import Text
 from brimline.cli.console import console_on, print_hanging
 from brimline.cli.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.guard_state import ShownBallast, ShownMoves, ShownRetention, ShownState, ShownVolume
+from brimline.cli.table_followers import cordon_lines, follower_lines
 from brimline.cli.table_gateway import gateway_lines
 from brimline.cli.table_reclaim_state import reclaim_lines
 from brimline.cli.table_volumes import level_style
@@ -33,6 +34,10 @@ def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
         yield Text.assemble("  ", _ballast_word(ballast), printable(ballast.sentence))
     if state.moves is not None:
         yield from _move_lines(state.moves)
+    if state.cordon is not None:
+        yield from cordon_lines(state.cordon)
+    if state.followers is not None:
+        yield from follower_lines(state.followers)
     yield Text()
     if state.reclaim is not None:
         yield from reclaim_lines(state.reclaim, glyphs)

@@ -5,7 +5,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from brimline.act.ledger_entries import BallastAct, BallastEntry, Paused
+from brimline.act.ledger_entries import BallastAct, BallastEntry, CordonAct, CordonEntry, Paused
 from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_state import CycleRecord, TrimPhase, TrimRecord
 from brimline.act.ledger_story import Act, Story, TopicSum, abandoned, by_topic
@@ -116,6 +116,11 @@ def _act_lines(act: Act) -> Iterator[Text]:
         yield _head(word, style, f"{at}  {human_bytes(entry.size)} {done}: {entry.path}")
         late = "; the disk took this entry only afterwards" if entry.was_late else ""
         yield _more(f"{entry.why}{late}")
+        return
+    if isinstance(entry, CordonEntry):
+        style = "bold yellow" if entry.act is CordonAct.CORDONED else "bold green"
+        yield _head(entry.act.value.upper(), style, f"{at}  {entry.log_dir}")
+        yield _more(entry.why)
         return
     word, style = ("PAUSED", "bold yellow") if isinstance(entry, Paused) else ("RESUMED", "bold green")
     yield _head(word, style, f"{at}  by {entry.by}{f': {entry.reason}' if entry.reason else ''}")

@@ -56,17 +56,23 @@ class FenceCause(Enum):
     GUARD = "guard"
     """The guard says so, for as long as it keeps saying so."""
     MANUAL = "manual"
+    FOLLOWER = "follower"
+    """The guard says that a follower has no room, and that none of its partitions shall outgrow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """Of a log dir or of a topic: exactly one of the two is given. ``by`` is who fenced by hand."""
+    """Of a log dir, of a topic, or of what a follower has no room for: exactly one of the three is given.
+
+    ``by`` is who fenced by hand.
+    """
 
     cause: FenceCause
     reason: str
     since: datetime
     log_dir: str | None = None
     topic: str | None = None
+    follower: int | None = None
     by: str | None = None
 
     @property

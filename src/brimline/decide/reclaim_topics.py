@@ -46,9 +46,11 @@ class TopicColumns:
         if patterns not in self._by_patterns:
             expressions = [re.compile(pattern) for pattern in patterns]
             codes = self._protection.copy()
-            yields = (ReclaimReason.CANDIDATE, ReclaimReason.TOPIC_UNKNOWN)
-            for row, name in enumerate(self._names):
-                if codes[row] in yields and any(expression.fullmatch(name) for expression in expressions):
+            yields = (codes == ReclaimReason.CANDIDATE) | (codes == ReclaimReason.TOPIC_UNKNOWN)
+            yields[-1] = False  # no topic has no name
+            for row in np.flatnonzero(yields).tolist():
+                name = self._names[row]
+                if any(expression.fullmatch(name) for expression in expressions):
                     codes[row] = ReclaimReason.PROTECTED_TOPIC
             self._by_patterns[patterns] = codes
         return self._by_patterns[patterns]

@@ -46,6 +46,7 @@ _LOG_COLUMNS = (
     "foreign_bytes",
     "other_bytes",
 )
+READ_OF_LOGS = ("volume", "topic", "segments", *_LOG_COLUMNS)
 _SEGMENT_COLUMNS = ("base_offset", "log_bytes", "allocated_bytes", "newest_timestamp_ms", "modified_ns")
 _RULES = (
     "deletes",
@@ -65,17 +66,20 @@ _BETWEEN_PATTERNS = re.compile(r",(?![^{}]*\})")
 def reclaim_tables(source: Source) -> ReclaimTables:
     """Raises ``BadSnapshot``."""
     with opened(source) as snapshot:
-        volumes = snapshot.read(VOLUMES)
-        devices, device_of = _devices(volumes, snapshot.header)
-        topics = _topics(snapshot.read(TOPICS))
-        logs = snapshot.read(LOGS, ["volume", "topic", "segments", *_LOG_COLUMNS])
-        segments_begin = _begins(numpy_column(logs, "segments"))
-        return ReclaimTables(
-            devices=devices,
-            topics=topics,
-            logs=_log_table(logs, device_of, len(topics), segments_begin),
-            segments=_segment_table(snapshot, segments_begin),
-        )
+        return tables_from(snapshot, snapshot.read(VOLUMES), snapshot.read(TOPICS), snapshot.read(LOGS, READ_OF_LOGS))
+
+
+def tables_from(snapshot: Snapshot, volumes: pa.Table, topics: pa.Table, logs: pa.Table) -> ReclaimTables:
+    """The same where the small sections are read already. Raises ``BadSnapshot``."""
+    devices, device_of = _devices(volumes, snapshot.header)
+    facts = _topics(topics)
+    segments_begin = _begins(numpy_column(logs, "segments"))
+    return ReclaimTables(
+        devices=devices,
+        topics=facts,
+        logs=_log_table(logs, device_of, len(facts), segments_begin),
+        segments=_segment_table(snapshot, segments_begin),
+    )
 
 
 def numpy_column(table: pa.Table, name: str) -> npt.NDArray[Any]:
@@ -148,11 +152,13 @@ def _number(row: dict[str, object], name: str, default: int) -> int:
 
 def _topics(topics: pa.Table) -> tuple[TopicFacts, ...]:
     columns = [topics.column(name).to_pylist() for name in _RULES]
-    rules = (CleanupRules(**dict(zip(_RULES, row, strict=True))) for row in zip(*columns, strict=True))
+    rows = list(zip(*columns, strict=True))
+    # Thousands of topics have a handful of rules.
+    distinct = {row: CleanupRules(**dict(zip(_RULES, row, strict=True))) for row in set(rows)}
     known, names = topics.column("is_known").to_pylist(), topics.column("topic").to_pylist()
     return tuple(
-        TopicFacts(name=name, rules=rule if is_known else None)
-        for name, rule, is_known in zip(names, rules, known, strict=True)
+        TopicFacts(name=name, rules=distinct[row] if is_known else None)
+        for name, row, is_known in zip(names, rows, known, strict=True)
     )
 
 

@@ -20,7 +20,7 @@ _NAME_PATTERN = "[organisation]#[artifact]#[revision](#[classifier]).[ext]"
 
 _MODULE = """\
 <ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="brimline" module="kafka"/>
+  <info organisation="brimline" module="jars"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
 {}
@@ -45,7 +45,7 @@ def find_ivy() -> Path:
     jars = Path(spec.origin).parent / "jars" if spec and spec.origin else None
     found = sorted(jars.glob("ivy-*.jar")) if jars else []
     if not found:
-        raise MissingPart("Ivy, which fetches Kafka's jars, is not installed: pip install 'brimline[sandbox]'")
+        raise MissingPart("Ivy, which fetches jars, is not installed: pip install 'brimline[sandbox]' or 'brimline[fleet]'")
     return found[-1]
 
 
@@ -93,7 +93,7 @@ def _run(dependencies: Iterable[str], directory: Path, options: Sequence[str]) -
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     module.unlink()
     if done.returncode != 0:
-        raise DownloadFailed(f"Kafka's jars could not be downloaded: {_complaint(done.stdout + done.stderr)}")
+        raise DownloadFailed(f"the jars could not be downloaded: {_complaint(done.stdout + done.stderr)}")
 
 
 def _complaint(output: str) -> str:

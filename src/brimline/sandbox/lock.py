@@ -1,6 +1,6 @@
-"""The lock file: exactly which jars make a Kafka of each version, and the checksum of every one.
+"""A lock file: exactly which jars make a Kafka of each version, and the checksum of every one. Delta's is of this form too.
 
-One line per jar: Kafka version, Maven coordinates (group:artifact:revision[:classifier]), SHA-256. Sorted, so that
+One line per jar: version, Maven coordinates (group:artifact:revision[:classifier]), SHA-256. Sorted, so that
 a new version or a new jar is a small diff.
 """
 
@@ -53,10 +53,10 @@ def read_lock(path: Path = LOCK_FILE) -> dict[str, tuple[LockedJar, ...]]:
     return {version: tuple(j for j in jars if j.version == version) for version in _versions(jars)}
 
 
-def write_lock(jars: Iterable[LockedJar], path: Path = LOCK_FILE) -> None:
+def write_lock(jars: Iterable[LockedJar], path: Path = LOCK_FILE, header: str = _HEADER) -> None:
     ordered = sorted(jars, key=lambda jar: (_version_key(jar.version), jar.coordinates))
     lines = [f"{jar.version} {jar.coordinates} {jar.sha256}\n" for jar in ordered]
-    path.write_text(_HEADER + "".join(lines))
+    path.write_text(header + "".join(lines))
 
 
 def locked_versions() -> list[str]:

@@ -1,0 +1,44 @@
+"""What can go wrong with the fleet pipeline as a whole, each error one sentence for the person who reads it.
+
+A bad snapshot is none of these: it is set aside in the table ``quarantine``, and nothing else is affected.
+
+::
+
+    BrimlineError
+    └── FleetError              a part is missing, or Spark cannot be had
+        ├── WarehouseBusy       another run is at work on this warehouse
+        ├── LandingFailed       the landing place cannot be listed
+        └── JobFailed           Spark gave up on a job; carries its name
+"""
+
+import re
+
+from brimline.model.failures import BrimlineError
+
+
+class FleetError(BrimlineError):
+    """Everything the fleet pipeline raises on purpose."""
+
+
+class WarehouseBusy(FleetError):
+    """Two runs would take the same files in."""
+
+
+class LandingFailed(FleetError):
+    """The landing place cannot be listed; the tables stay as they are."""
+
+
+class JobFailed(FleetError):
+    """A table could not be made anew; it is still the one of the run before."""
+
+
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)
+_HANDED_ON = "An exception was thrown"
+
+
+def said_by(error: Exception) -> str:
+    """Spark's errors are pages: what an error in Python said at its end, else the first line that says something."""
+    text = str(error)
+    said = [line for line in _TRACEBACK.findall(text) if _HANDED_ON not in line]
+    lines = (line.strip() for line in text.splitlines())
+    return str(said[0]) if said else next((line for line in lines if line), type(error).__name__)

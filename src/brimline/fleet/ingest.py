@@ -1,0 +1,122 @@
+"""Landed snapshots into the bronze tables: a file stream that takes every file once, however often it is interrupted.
+
+The stream lists names and reads no contents: ``binaryFile`` without its column ``content``. What is in the files is
+the business of ``ingest_batch``. Which files were taken is in the stream's checkpoint, inside the warehouse.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
+
+from brimline.fleet import columns as c
+from brimline.fleet.catalogue import Table
+from brimline.fleet.errors import JobFailed, said_by
+from brimline.fleet.ingest_batch import BatchIngest
+from brimline.fleet.ingest_empty import refuse_empty
+from brimline.fleet.ingest_stream import has_landed, stream_name
+from brimline.fleet.landing_paths import for_spark, listed
+from brimline.fleet.warehouse import Warehouse
+from brimline.landing.header import SUFFIX
+
+FILES_PER_BATCH = 500
+"""A batch costs some seconds of commits whatever is in it; its rows wait for nothing else."""
+_LOOK_SECONDS = 1
+# As Spark fixes it
+_BINARY_FILE = StructType(
+    [
+        StructField("path", StringType(), nullable=False),
+        StructField("modificationTime", TimestampType(), nullable=False),
+        StructField("length", LongType(), nullable=False),
+        StructField("content", BinaryType(), nullable=True),
+    ]
+)
+_LISTING = {
+    "recursiveFileLookup": "true",
+    "pathGlobFilter": f"*{SUFFIX}",
+    # What the stream forgets it also overlooks: a file that was changed longer before the newest one than this
+    "maxFileAge": "30d",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestReport:
+    snapshots: int
+    rows: int
+    """In the landed files, segments included."""
+    quarantined: Mapping[str, int]
+    """Files by reason."""
+
+
+def ingest(
+    spark: SparkSession,
+    landing: str,
+    warehouse: Warehouse,
+    *,
+    tasks: int,
+    files_per_batch: int = FILES_PER_BATCH,
+    on_files: Callable[[int], None] = lambda files: None,
+) -> IngestReport:
+    """All files that have landed and were not taken yet. ``on_files`` hears how many, as batches end."""
+    began = datetime.now(UTC)
+    if not has_landed(landing):
+        return IngestReport(snapshots=0, rows=0, quarantined={})
+    handle = BatchIngest(warehouse=warehouse, stream=stream_name(spark, warehouse), tasks=tasks)
+    files = spark.readStream.format("binaryFile").schema(_BINARY_FILE).options(**_LISTING)
+    try:
+        query = (
+            files.option("maxFilesPerTrigger", files_per_batch)
+            .load(listed(landing))
+            .select(c.PATH)
+            .writeStream.foreachBatch(handle)
+            .option("checkpointLocation", for_spark(warehouse.checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        taken = _follow(query, on_files)
+    except PySparkException as error:
+        raise JobFailed(f"the ingest failed, and will go on where it was: {said_by(error)}") from error
+    taken += refuse_empty(spark, landing, warehouse)
+    return _report(spark, warehouse, began) if taken else IngestReport(snapshots=0, rows=0, quarantined={})
+
+
+def _follow(query: StreamingQuery, on_files: Callable[[int], None]) -> int:
+    """To the end of the stream; an interruption from outside ends it too, between two batches or within one."""
+    taken: dict[int, int] = {}
+    try:
+        is_over = False
+        while not is_over:
+            is_over = query.awaitTermination(_LOOK_SECONDS) or False
+            for progress in query.recentProgress:
+                taken[progress["batchId"]] = progress["numInputRows"]
+            on_files(sum(taken.values()))
+    finally:
+        if query.isActive:
+            query.stop()
+    return sum(taken.values())
+
+
+def _report(spark: SparkSession, warehouse: Warehouse, began: datetime) -> IngestReport:
+    accepted = _since(warehouse.read(spark, Table.SNAPSHOTS), c.INGESTED_AT, began)
+    rows = sum(F.col(name) for name in (c.TOPICS_ROWS, c.LOGS_ROWS, c.SEGMENTS_ROWS)) + F.col(c.VOLUMES_ROWS)
+    refused = _since(warehouse.read(spark, Table.QUARANTINE), c.SEEN_AT, began)
+    found = (
+        accepted.select(F.lit("").alias(c.REASON), rows.alias(c.ROWS))
+        .unionByName(refused.select(c.REASON, F.lit(0).cast("long").alias(c.ROWS)))
+        .groupBy(c.REASON)
+        .agg(F.count("*").alias("files"), F.sum(c.ROWS).alias(c.ROWS))
+        .collect()
+    )
+    files = {row[c.REASON]: row["files"] for row in found}
+    return IngestReport(
+        snapshots=files.pop("", 0), rows=sum(row[c.ROWS] for row in found), quarantined=dict(sorted(files.items()))
+    )
+
+
+def _since(rows: DataFrame, column: str, moment: datetime) -> DataFrame:
+    return rows.where(F.col(column) >= F.lit(moment))

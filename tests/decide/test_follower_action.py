@@ -1,0 +1,26 @@
+import pytest
+
+from brimline.decide.follower_action import AUTO, FollowerAction, choose_action
+
+SKIP, FENCE = FollowerAction.SKIP, FollowerAction.FENCE
+
+
+@pytest.mark.parametrize(
+    ("wish", "carries_replication", "carries_clients", "action", "is_possible"),
+    [
+        (AUTO, True, True, SKIP, True),
+        (AUTO, False, True, FENCE, True),
+        (AUTO, False, False, FENCE, False),
+        ("skip", True, True, SKIP, True),
+        ("skip", False, True, SKIP, False),
+        ("fence", True, True, FENCE, True),
+        ("fence", False, False, FENCE, False),
+    ],
+)
+def test_what_is_named_is_done_and_auto_goes_by_the_layout(
+    wish: str, *, carries_replication: bool, carries_clients: bool, action: FollowerAction, is_possible: bool
+) -> None:
+    choice = choose_action(wish, carries_replication=carries_replication, carries_clients=carries_clients)
+
+    assert (choice.action, choice.obstacle is None) == (action, is_possible)
+    assert ("brimline.follower.action says so" in choice.why) is (wish != AUTO)

@@ -1,0 +1,65 @@
+"""A driver that ends itself: ``python -m tests.fleet.spark.driver LANDING WAREHOUSE MASTER JOBS [TABLE before|after]``.
+
+A round with the ingest and some jobs (names with commas, or ``all``). Right before or after the write of TABLE it is
+killed, by the signal that nothing can catch. Over Spark Connect the ingest's writes are the server's: there it lives.
+"""
+
+import os
+import signal
+import sys
+
+from pyspark.sql import DataFrame
+
+from brimline.fleet.catalogue import Table
+from brimline.fleet.progress import Lines, Progress
+from brimline.fleet.run import ALL_JOBS, run_round
+from brimline.fleet.session import SessionSettings, spark_session
+from brimline.fleet.warehouse import BatchName, Warehouse
+from brimline.fleet.warehouse_lock import only_run
+from tests.fleet.landed import ROUND_NOW
+
+FILES_PER_BATCH = 2
+ON_LOOPBACK = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
+
+
+class Mortal(Warehouse):
+    __slots__ = ()
+
+    def append_once(self, rows: DataFrame, table: Table, batch: BatchName) -> None:
+        _die(table, "before")
+        super().append_once(rows, table, batch)
+        _die(table, "after")
+
+    def overwrite(self, rows: DataFrame, table: Table) -> None:
+        _die(table, "before")
+        super().overwrite(rows, table)
+        _die(table, "after")
+
+
+def _die(table: Table, when: str) -> None:
+    if [table.value, when] == sys.argv[5:7]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
+    place = Warehouse(warehouse) if master.startswith("sc://") else Mortal(warehouse)
+    with only_run(warehouse, patience_seconds=60) as lock:
+        settings = SessionSettings(
+            master=master, cores=2, more=ON_LOOPBACK if master.startswith("spark:") else {}, held=(lock,)
+        )
+        with spark_session(settings) as spark:
+            report = run_round(
+                spark,
+                landing,
+                place,
+                Progress(Lines(sys.stderr)),
+                tasks=2,
+                now=ROUND_NOW,
+                files_per_batch=FILES_PER_BATCH,
+                jobs=[job for job in ALL_JOBS if jobs == "all" or job.name.value in jobs.split(",")],
+            )
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:5]))

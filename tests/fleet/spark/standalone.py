@@ -1,0 +1,147 @@
+"""Real Spark processes for tests: a standalone cluster, and a Spark Connect server, on loopback.
+
+The wheel has no start scripts, so the classes are started directly.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from brimline.fleet.delta_jars import delta_jars
+from brimline.fleet.jvm import spark_home
+from brimline.sandbox.java import QUICK_START, find_java
+
+PATIENCE_SECONDS = 120
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandaloneCluster:
+    url: str
+    workers: tuple[int, ...]
+    """Process ids."""
+
+    def executors(self) -> list[int]:
+        """Process ids, as far as they run now."""
+        return [pid for worker in self.workers for pid in children(worker) if "CoarseGrainedExecutor" in command(pid)]
+
+
+@contextmanager
+def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[StandaloneCluster]:
+    """A master and workers of one core each."""
+    deploy = "org.apache.spark.deploy"
+    with ExitStack() as stack:
+        port, web = free_port(), free_port()
+        where = ["--host", _LOOPBACK, "--port", str(port), "--webui-port", str(web)]
+        stack.enter_context(_java(folder / "master", [f"{deploy}.master.Master", *where], "I have been elected leader"))
+        url = f"spark://{_LOOPBACK}:{port}"
+        pids = []
+        for number in range(workers):
+            home = folder / f"worker-{number}"
+            size = [
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--webui-port",
+                str(free_port()),
+                "--work-dir",
+                str(home / "work"),
+            ]
+            words = [f"{deploy}.worker.Worker", "--host", _LOOPBACK, *size, url]
+            pids.append(stack.enter_context(_java(home, words, "Successfully registered with master")))
+        yield StandaloneCluster(url=url, workers=tuple(pids))
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """Its address. A server of somebody else would be started with the same settings."""
+    port = free_port()
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": _LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.connect.grpc.binding.address": _LOOPBACK,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.jars": ",".join(jar.as_uri() for jar in delta_jars()),
+        "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
+    }
+    words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    main = ["org.apache.spark.deploy.SparkSubmit", *words]
+    main += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with _java(folder / "connect", main, "Spark Connect server started"):
+        yield f"sc://{_LOOPBACK}:{port}"
+
+
+@contextmanager
+def _java(home: Path, words: Sequence[str], sign: str) -> Iterator[int]:
+    """A Java program of Spark's, once its log has the sign that it is ready; its process id."""
+    home.mkdir(parents=True)
+    log = home / "log"
+    opened = re.findall(r"java\.(?:base|security\.jgss)/[\w.]+", _launcher_options())
+    command = [str(find_java()), *QUICK_START, "-Xmx1g", *(f"--add-opens={name}=ALL-UNNAMED" for name in opened)]
+    command += ["-cp", f"{spark_home()}/jars/*", *words]
+    environment = os.environ | {
+        "SPARK_HOME": str(spark_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": _LOOPBACK,
+        "SPARK_LOCAL_DIRS": str(home / "local"),
+        "PYTHONHASHSEED": "0",
+    }
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environment, cwd=home)
+    try:
+        until(lambda: sign in log.read_text(errors="replace") or process.poll() is not None)
+        assert process.poll() is None, log.read_text(errors="replace")[-3000:]
+        yield process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _launcher_options() -> str:
+    from brimline.fleet.jvm import java_command
+
+    return " ".join(java_command({}, "1g"))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up_at, f"did not come true within {PATIENCE_SECONDS} s"
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -1,0 +1,106 @@
+"""From landed files to every table that answers, in one warehouse; and again: the same rows."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from brimline.fleet.catalogue import Table
+from brimline.fleet.ingest import ingest
+from brimline.fleet.jobs import JOBS, run_job
+from brimline.fleet.planner_rows import PLAN
+from brimline.fleet.planner_tasks import rows_locally
+from brimline.fleet.warehouse import Warehouse
+from tests.fleet.snapshots import TAKEN_AT_MS, broker_of_one_log, header_of, sections_of, write_snapshot
+from tests.fleet.spark.conftest import CORES
+from tests.fleet.spark.tables import Rows, rows_of
+
+pytestmark = pytest.mark.integration
+NOW = datetime.fromtimestamp(TAKEN_AT_MS / 1000, UTC) + timedelta(minutes=1)
+USED = {1: 700, 2: 400, 3: 400}
+
+
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three brokers with one partition, looked at twice; and a file that is none."""
+    folder = tmp_path_factory.mktemp("landing")
+    for broker, used in USED.items():
+        for age_minutes in (5, 0):
+            header = header_of(broker=broker, taken_at_ms=TAKEN_AT_MS - age_minutes * 60_000)
+            write_snapshot(folder, header, sections_of(broker_of_one_log(used - age_minutes, [0, 10, 20, 30, 40])))
+    (folder / header_of(broker=9).name).parent.mkdir(parents=True)
+    (folder / header_of(broker=9).name).write_bytes(b"PAR1 and no more")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    made = Warehouse(str(tmp_path_factory.mktemp("warehouse")))
+    ingest(spark, str(landing), made, tasks=CORES)
+    for job in JOBS:
+        run_job(job, spark, made, NOW)
+    return made
+
+
+def read(spark: SparkSession, warehouse: Warehouse, table: Table) -> list[Mapping[str, Any]]:
+    return [row.asDict() for row in warehouse.read(spark, table).collect()]
+
+
+def test_the_plan_is_that_of_the_local_planner(spark: SparkSession, warehouse: Warehouse, landing: Path) -> None:
+    rows = {row["broker_id"]: row for row in read(spark, warehouse, Table.RECLAIM_PLAN)}
+
+    for broker, used in USED.items():
+        file = write_snapshot(
+            landing.parent / "again",
+            header_of(broker=broker),
+            sections_of(broker_of_one_log(used, [0, 10, 20, 30, 40])),
+        )
+        (local,) = (row for batch in rows_locally([file], PLAN) for row in batch.to_pylist())
+        own = {name: rows[broker][name] for name in local if name.startswith("device_")}
+        assert own == {name: local[name] for name in own}
+    assert (rows[1]["taken_bytes"], rows[1]["other_replicas"], rows[1]["others_gain_bytes"]) == (200, 2, 400)
+    assert [rows[broker]["freed_bytes"] for broker in USED] == [200, 200, 200]
+
+
+def test_every_volume_has_its_newest_figures(spark: SparkSession, warehouse: Warehouse) -> None:
+    rows = {row["broker_id"]: row for row in read(spark, warehouse, Table.VOLUME_PRESSURE)}
+
+    assert {broker: row["used_bytes"] for broker, row in rows.items()} == USED
+    assert rows[1]["growth_bytes_per_day"] == pytest.approx(5 / 300 * 86400)
+    assert not any(row["is_stale"] for row in rows.values())
+
+
+def test_the_summary_has_a_row_for_the_cluster_and_counts_what_was_refused(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    rows = {row["cluster_id"]: row for row in read(spark, warehouse, Table.FLEET_SUMMARY)}
+    row = rows["cluster-a"]
+
+    assert (row["brokers"], row["log_dirs"], row["devices"], row["total_bytes"]) == (3, 3, 3, 3000)
+    assert (row["worst_broker_id"], row["worst_used_percent"], row["reclaim_bytes"]) == (1, 70.0, 600)
+    assert sum(each["quarantined_files"] for each in rows.values()) == 1
+
+
+def test_jobs_again_give_the_same_tables(spark: SparkSession, warehouse: Warehouse) -> None:
+    again = [job for job in JOBS if job.name in (Table.VOLUME_PRESSURE, Table.RECLAIM_PLAN)]
+
+    def gold() -> dict[str, Rows]:
+        return {job.name.value: rows_of(spark, warehouse, job.name) for job in again}
+
+    before = gold()
+    for job in again:
+        run_job(job, spark, warehouse, NOW)
+
+    assert gold() == before
+
+
+def test_jobs_over_an_empty_warehouse_give_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
+    empty = Warehouse(str(tmp_path))
+
+    for job in JOBS:
+        run_job(job, spark, empty, NOW)
+
+    assert {job.name: empty.read(spark, job.name).count() for job in JOBS} == {job.name: 0 for job in JOBS}

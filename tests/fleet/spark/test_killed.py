@@ -1,0 +1,122 @@
+"""kill -9, really: of the driver anywhere in a round, and of executors at work. The rerun gives the same tables."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from brimline.fleet.catalogue import Table
+from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put
+from tests.fleet.spark.standalone import PATIENCE_SECONDS, connect_server, standalone_cluster, until
+
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(3600)]
+
+WHEN_WORKED_ON = {"ingested_at", "seen_at"}
+WRITTEN = [table for table in Table if table is not Table.THINNED]
+"""By a round over the landed files below, which has something for every table."""
+LOCAL = "local[2]"
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three brokers, twice each, and a file that is none: four batches of two."""
+    place = tmp_path_factory.mktemp("landing")
+    for number in range(3):
+        made = broker(number, now=ROUND_NOW)
+        land(place, made)
+        land(place, later(made, 1))
+    put(place, name_beside(broker(0, now=ROUND_NOW).header, "text.parquet"), b"not Parquet")
+    return str(place)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(landing: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    warehouse = tmp_path_factory.mktemp("undisturbed")
+    assert driver(landing, warehouse, LOCAL) == 0
+    found = tables(warehouse)
+    assert len(found["snapshots"]) == 6
+    return found
+
+
+def driver(landing: str, warehouse: Path, master: str, *death: str) -> int:
+    return start(landing, warehouse, master, *death).wait(PATIENCE_SECONDS * 5)
+
+
+def start(landing: str, warehouse: Path, master: str, *death: str) -> "subprocess.Popen[bytes]":
+    words = ["-m", "tests.fleet.spark.driver", landing, str(warehouse), master, "all", *death]
+    return subprocess.Popen([sys.executable, *words], cwd=ROOT)
+
+
+def tables(warehouse: Path) -> dict[str, list[str]]:
+    """Every row of every table, without the columns that say when somebody worked on it."""
+    return {table.value: sorted(rows(warehouse / table.value)) for table in WRITTEN}
+
+
+def rows(path: Path) -> Iterator[str]:
+    found = DeltaTable(path)
+    names = [field.name for field in found.schema().fields if field.name not in WHEN_WORKED_ON]
+    chosen = ", ".join(f'"{name}"' for name in names)
+    read = QueryBuilder().register("t", found).execute(f"SELECT {chosen} FROM t").read_all()
+    columns = [read.column(place).to_pylist() for place in range(len(names))]
+    return map(str, zip(*columns, strict=True))
+
+
+def test_a_driver_killed_around_every_write_leaves_nothing_behind(
+    landing: str, undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    for table in WRITTEN:
+        for when in ("before", "after"):
+            code = driver(landing, tmp_path, LOCAL, table.value, when)
+            # What a run before has done is not written again
+            assert code in (0, -signal.SIGKILL)
+
+    assert driver(landing, tmp_path, LOCAL) == 0
+
+    assert tables(tmp_path) == undisturbed
+
+
+def test_a_driver_killed_at_any_moment_leaves_nothing_behind(
+    landing: str, undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    for seconds in (8, 11, 14, 17, 20, 25, 30):
+        process = start(landing, tmp_path, LOCAL)
+        time.sleep(seconds)
+        process.kill()
+        process.wait()
+
+    assert driver(landing, tmp_path, LOCAL) == 0
+
+    assert tables(tmp_path) == undisturbed
+
+
+def test_a_standalone_cluster_gives_the_same_tables_and_survives_its_executors(
+    landing: str, undisturbed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    """An executor is killed in the ingest, and again while the jobs run."""
+    with standalone_cluster(tmp_path / "spark") as cluster:
+        whole, wounded = tmp_path / "whole", tmp_path / "wounded"
+        assert driver(landing, whole, cluster.url) == 0
+
+        process = start(landing, wounded, cluster.url)
+        for table in ("volumes", "volume_pressure"):
+            until((wounded / table / "_delta_log").exists)
+            until(lambda: bool(cluster.executors()))
+            os.kill(cluster.executors()[0], signal.SIGKILL)
+        assert process.wait(PATIENCE_SECONDS * 5) == 0
+
+    assert tables(whole) == undisturbed
+    assert tables(wounded) == undisturbed
+
+
+def test_spark_connect_gives_the_same_tables(landing: str, undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
+    with connect_server(tmp_path / "spark") as url:
+        assert driver(landing, tmp_path / "warehouse", url) == 0
+
+    assert tables(tmp_path / "warehouse") == undisturbed

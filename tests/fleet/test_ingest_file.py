@@ -1,0 +1,87 @@
+"""One landed file to rows, without Spark."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from brimline.fleet.catalogue import Table
+from brimline.fleet.ingest_file import SECTION_TABLES, examine, rows_of
+from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
+from brimline.landing.writer import encode
+from tests.fleet.landed import broker, land, put, with_column
+
+
+def test_every_section_becomes_the_rows_of_its_table(tmp_path: Path) -> None:
+    made = broker()
+    path = str(land(tmp_path, made))
+
+    rows = {table: rows_of(table, path) for table in SECTION_TABLES}
+
+    assert examine(path).failure is None
+    assert len(rows[Table.VOLUMES]) == len(made.tables[VOLUMES])
+    assert len(rows[Table.TOPIC_CONFIGS]) == len(made.tables[TOPICS])
+    assert len(rows[Table.REPLICAS]) == len(made.tables[LOGS])
+    assert {row["snapshot_id"] for batch in rows.values() for row in batch.to_pylist()} == {made.header.snapshot_id}
+
+
+def test_replicas_carry_the_names_that_the_file_only_points_to(tmp_path: Path) -> None:
+    made = broker()
+    volumes, topics, logs = (made.tables[name].to_pylist() for name in (VOLUMES, TOPICS, LOGS))
+
+    found = rows_of(Table.REPLICAS, str(land(tmp_path, made))).to_pylist()
+
+    for row, log in zip(found, logs, strict=True):
+        assert row["log_dir"] == volumes[log["volume"]]["log_dir"]
+        assert row["device"] == volumes[log["volume"]]["device"]
+        assert row["topic"] == (None if log["topic"] < 0 else topics[log["topic"]]["topic"])
+        assert row["high_watermark"] == (None if log["high_watermark"] < 0 else log["high_watermark"])
+
+
+def test_ages_count_every_segment_of_a_current_replica_once(tmp_path: Path) -> None:
+    made = broker()
+    logs = made.tables[LOGS].to_pylist()
+    counted = [row for row in made.tables[SEGMENTS].to_pylist() if logs[row["log"]]["kind"] == 1]
+
+    ages = rows_of(Table.TOPIC_AGES, str(land(tmp_path, made))).to_pylist()
+
+    assert sum(row["segments"] for row in ages) == len(counted) > 0
+    assert sum(row["log_bytes"] for row in ages) == sum(row["log_bytes"] for row in counted)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda data: b"", "not-parquet"),
+        (lambda data: b"what is this?", "not-parquet"),
+        (lambda data: data[: len(data) // 2], "truncated"),
+        (lambda data: data[:-1], "truncated"),
+    ],
+)
+def test_bytes_that_are_no_snapshot_have_a_reason(tmp_path: Path, damage: object, reason: str) -> None:
+    assert callable(damage)
+    made = broker()
+
+    found = examine(str(put(tmp_path, made.header.name, damage(encode(made.header, made.tables)))))
+
+    assert found.failure is not None
+    assert found.failure.reason.value == reason
+
+
+def test_a_file_that_is_gone_is_unreadable(tmp_path: Path) -> None:
+    found = examine(str(tmp_path / "gone.parquet"))
+
+    assert found.failure is not None
+    assert found.failure.reason.value == "unreadable"
+
+
+def test_rows_that_point_nowhere_are_inconsistent_and_the_header_is_kept(tmp_path: Path) -> None:
+    made = broker()
+    nowhere = with_column(made, LOGS, "topic", pa.array([10_000] * len(made.tables[LOGS]), pa.int32()))
+
+    found = examine(str(land(tmp_path, nowhere)))
+
+    assert found.failure is not None
+    assert found.failure.reason.value == "inconsistent"
+    assert found.header is not None
+    assert found.header.cluster_id == made.header.cluster_id
