@@ -10,11 +10,19 @@ from brimline.model import BrimlineError
 
 
 class NotRecorded(BrimlineError):
-    """An act that could not be put on record, and was therefore not done."""
+    """An act that could not be put on record, and was therefore not done. ``why`` is for whoever did others before."""
+
+    def __init__(self, message: str, why: str | None = None) -> None:
+        super().__init__(message)
+        self.why = why or message
 
     @classmethod
     def because(cls, path: Path, error: OSError) -> "NotRecorded":
-        return cls(f"nothing was changed, because {path} cannot be written: {error.strerror}")
+        return cls.since(f"{path} cannot be written: {error.strerror}")
+
+    @classmethod
+    def since(cls, why: str) -> "NotRecorded":
+        return cls(f"nothing was changed, because {why}", why)
 
 
 def replace_durably(path: Path, content: bytes) -> None:

@@ -13,6 +13,8 @@ from brimline.act.ledger_entries import (
     BallastAct,
     BallastEntry,
     CameBack,
+    CordonAct,
+    CordonEntry,
     CycleId,
     Ended,
     Entry,
@@ -140,5 +142,8 @@ ballast = st.builds(
     why=texts,
     was_late=st.booleans(),
 )
+cordons = st.builds(CordonEntry, act=st.sampled_from(CordonAct), log_dir=texts, why=texts)
 pauses = st.builds(Paused, by=texts, reason=texts) | st.builds(Resumed, by=texts, reason=texts)
-entries: st.SearchStrategy[Entry] = st.one_of(plans, requests, answers, came_back, abandoned, ended, ballast, pauses)
+entries: st.SearchStrategy[Entry] = st.one_of(
+    plans, requests, answers, came_back, abandoned, ended, ballast, cordons, pauses
+)

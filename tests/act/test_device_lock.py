@@ -49,6 +49,30 @@ def test_another_process_has_it_until_it_dies(log_dirs: list[str]) -> None:
     lock.release()
 
 
+def test_who_has_it_knows_when_others_wait_for_it(log_dirs: list[str]) -> None:
+    ours, other = (DeviceLock(log_dir) for log_dir in log_dirs)
+    ours.take()
+    at_first = ours.is_wanted_by_others
+    other.take()
+    other.take()
+    while_it_waits = ours.is_wanted_by_others, other.is_wanted_by_others
+    other.release()
+    after_it_went_away = ours.is_wanted_by_others
+    other.take()
+    ours.release()
+    other.take()
+
+    assert (at_first, while_it_waits, after_it_went_away) == (False, (True, False), False)
+    assert (other.is_held, other.is_wanted_by_others, ours.take(), other.is_wanted_by_others) == (
+        True,
+        False,
+        False,
+        True,
+    )
+    ours.release()
+    other.release()
+
+
 def test_a_log_dir_that_is_gone_cannot_be_locked(log_dirs: list[str]) -> None:
     Path(log_dirs[0]).rmdir()
 

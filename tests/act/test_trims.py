@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import Ended, Entry, Paused, Plan, Recorded, Request
+from brimline.act.ledger_entries import Ended, Entry, Paused, Plan, PlannedTrim, Recorded, Request
 from brimline.act.ledger_files import read_history
 from brimline.act.ledger_state import CycleRecord, LedgerState, TrimPhase
 from brimline.act.trim_pace import TrimPace
+from brimline.act.trim_rules import Left, PartitionNow, Problem
 from brimline.act.trims import TrimExecutor
 from brimline.durable_files import NotRecorded
-from brimline.model import Bytes, Offset
-from tests.act.trim_world import BLOCKS, CYCLE, EVENTS, SEGMENT, Killed, World
+from brimline.model import Bytes, Offset, TopicPartition
+from tests.act.trim_world import BLOCKS, CYCLE, EVENTS, SEGMENT, SILENCE, Killed, World
 
 PACE = TrimPace(
     space_patience=60.0,
@@ -155,6 +156,32 @@ def test_a_trim_that_a_broker_has_forgotten_is_asked_for_again(world: World) -> 
     assert world.partitions[0].log_start == 2 * SEGMENT
 
 
+def test_while_nothing_is_done_but_waiting_nobody_is_asked_whether_it_is_needed_and_all_are_looked_after_at_once(
+    world: World,
+) -> None:
+    """What was asked before a batch may be a look at every file of the device."""
+    world.holds_files = True
+    asked: list[Plan] = []
+    looks: list[int] = []
+
+    def look(partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]:
+        looks.append(len(partitions))
+        return World.look(world, partitions)
+
+    world.look = look  # type: ignore[method-assign]
+    ledger = ledger_of(world)
+    ledger.append(world.plan([1, 1, 1]))
+    trims = TrimExecutor(ledger, CYCLE, world, world.files_left, world.seconds, PACE, asked.append)
+    while trims.cycle.count(TrimPhase.PLANNED):
+        world.tick(trims.step() or 0.0)
+    asked_by_then, looks_by_then = len(asked), len(looks)
+    for _ in range(20):
+        world.tick(trims.step() or 0.0)
+
+    assert asked_by_then == len(asked) == 2
+    assert set(looks[looks_by_then:]) == {3}
+
+
 def test_one_that_is_forgotten_again_and_again_is_given_up(world: World) -> None:
     world.holds_files = True
     trims = begun(world, [1, 1, 0])
@@ -223,6 +250,21 @@ def test_one_without_a_leader_waits_a_while_and_holds_nobody_up(world: World) ->
     assert cycle.trims[0].why is not None
     assert cycle.trims[0].why.startswith("it has no leader, and has been so for 2")
     assert phases(cycle) == ["abandoned", "done", "done"]
+
+
+def test_a_folder_that_cannot_be_read_is_a_problem_of_its_own_trim_alone(world: World) -> None:
+    def files_left(trims: Sequence[PlannedTrim]) -> Sequence[Left]:
+        if any(trim.partition.topic == "t1" for trim in trims):
+            raise SILENCE
+        return world.files_left(trims)
+
+    ledger = ledger_of(world)
+    ledger.append(world.plan([1, 1, 1]))
+    cycle = run(world, TrimExecutor(ledger, CYCLE, world, files_left, world.seconds, PACE))
+
+    assert phases(cycle) == ["done", "abandoned", "done"]
+    assert [trim.freed_bytes for trim in cycle.trims] == [BLOCKS, 0, BLOCKS]
+    assert [partition.log_start for partition in world.partitions] == [SEGMENT, 0, SEGMENT]
 
 
 def test_when_the_leader_is_back_in_time_it_is_sent(world: World) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from brimline.decide.admission import Fence, FenceCause
 from brimline.durable_files import NotRecorded
-from brimline.gateway.fences import LONGEST_LEASE_SECONDS, LONGEST_REASON, Fences, fence_rows
+from brimline.gateway.fences import LONGEST_LEASE_SECONDS, LONGEST_REASON, Fences, fence_rows, follower_rows
+from brimline.gateway.follower_fences import FullFollower
 from brimline.gateway.placement import Placement
 from brimline.model import BadInput
 
@@ -57,7 +58,7 @@ class Gateway:
         return [json.loads(line) for line in (self.state_dir / "fences-1.log").read_text().splitlines()]
 
     def covering(self, topic: str, log_dir: str | None) -> FenceCause | None:
-        fence = self.fences.snapshot.of(topic, log_dir)
+        fence = self.fences.snapshot.of(topic, 0, log_dir)
         return None if fence is None else fence.cause
 
     def since(self) -> list[float]:
@@ -71,7 +72,7 @@ def gateway(tmp_path: Path) -> Gateway:
 
 def test_nothing_is_fenced_at_first(gateway: Gateway) -> None:
     assert gateway.fences.snapshot.is_empty
-    assert gateway.fences.snapshot.of("orders", "/data/a") is None
+    assert gateway.fences.snapshot.of("orders", 0, "/data/a") is None
     assert gateway.fences.snapshot.in_force() == []
     assert gateway.fences.warnings == ()
 
@@ -80,7 +81,7 @@ def test_a_full_log_dir_is_fenced_and_no_other(gateway: Gateway) -> None:
     gateway.fences.set_full({"/data/a": "log dir /data/a is 99.4 % used"})
 
     assert not gateway.fences.snapshot.is_empty
-    assert gateway.fences.snapshot.of("orders", "/data/a") == Fence(
+    assert gateway.fences.snapshot.of("orders", 0, "/data/a") == Fence(
         cause=FenceCause.FULL, reason="log dir /data/a is 99.4 % used", since=BEGIN, log_dir="/data/a"
     )
     assert gateway.covering("orders", "/data/b") is None
@@ -100,7 +101,7 @@ def test_a_snapshot_stays_what_it_was(gateway: Gateway) -> None:
 
     gateway.fences.set_full({})
 
-    assert before.of("orders", "/data/a") is not None
+    assert before.of("orders", 0, "/data/a") is not None
 
 
 def test_since_is_kept_while_the_cause_lasts_and_the_reason_is_the_last_one(gateway: Gateway) -> None:
@@ -190,13 +191,13 @@ def test_a_log_dir_is_fenced_by_hand_however_it_is_spelt(gateway: Gateway, spell
 def test_the_client_is_told_of_the_strongest_cause(gateway: Gateway) -> None:
     causes = []
     gateway.fences.fence(topic="orders", reason="topic", by="root")
-    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
     gateway.fences.fence(log_dir="/data/a", reason="log dir", by="root")
-    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
     gateway.fences.lease({"/data/a": "guard"}, seconds=5)
-    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
     gateway.fences.set_full({"/data/a": "own eyes"})
-    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
 
     assert [fence.reason for fence in causes if fence is not None] == ["topic", "log dir", "guard", "own eyes"]
 
@@ -221,7 +222,7 @@ def test_what_was_fenced_by_hand_is_fenced_after_a_restart(gateway: Gateway) -> 
 
     gateway.restarted()
 
-    assert gateway.fences.snapshot.of("anything", "/data/a") == by_hand
+    assert gateway.fences.snapshot.of("anything", 0, "/data/a") == by_hand
     assert gateway.covering("orders", None) is FenceCause.MANUAL
     assert gateway.covering("others", "/data/b") is None
     assert gateway.since() == [0, 0]
@@ -437,3 +438,84 @@ def test_the_rows_of_the_state_document(gateway: Gateway) -> None:
             "partitions": 5,
         },
     ]
+
+
+# What followers have no room for -------------------------------------------------------------------------------------
+
+
+def follower(broker: int, *partitions: tuple[str, int], reason: str = "broker 3 is full") -> FullFollower:
+    return FullFollower(broker=broker, reason=reason, partitions=partitions)
+
+
+def test_a_follower_without_room_fences_its_partitions_and_no_others(gateway: Gateway) -> None:
+    gateway.fences.lease_followers([follower(3, ("orders", 1))], epoch=1, seconds=10)
+
+    snapshot = gateway.fences.snapshot
+    fence = snapshot.of("orders", 1, "/data/a")
+    assert fence is not None
+    assert (fence.cause, fence.follower) == (FenceCause.FOLLOWER, 3)
+    assert fence.refusal.startswith("NOT_ENOUGH_SPACE: broker 3 is full; ")
+    assert snapshot.of("orders", 0, "/data/a") is None
+    assert snapshot.of("clicks", 1, None) is None
+    assert not snapshot.is_empty
+
+
+def test_it_lasts_only_while_it_is_renewed_under_its_number(gateway: Gateway) -> None:
+    gateway.fences.lease_followers([follower(3, ("orders", 1))], epoch=1, seconds=10)
+    gateway.clock.passed = 9
+    is_renewed, is_other = (gateway.fences.renew_followers(epoch=epoch, seconds=10) for epoch in (1, 2))
+    gateway.clock.passed = 18
+    still = gateway.fences.snapshot.of("orders", 1, None)
+    gateway.clock.passed = 19
+
+    assert (is_renewed, is_other) == (True, False)
+    assert still is not None
+    assert gateway.fences.snapshot.of("orders", 1, None) is None
+    assert gateway.fences.snapshot.is_empty
+
+
+def test_it_is_not_on_record(gateway: Gateway) -> None:
+    gateway.fences.lease_followers([follower(3, ("orders", 1))], epoch=1, seconds=10)
+
+    assert gateway.restarted().snapshot.is_empty
+    assert not gateway.fences.renew_followers(epoch=1, seconds=10)
+
+
+def test_the_disk_of_the_leader_comes_first_in_what_clients_are_told(gateway: Gateway) -> None:
+    gateway.fences.lease_followers([follower(3, ("orders", 0))], epoch=1, seconds=10)
+    gateway.fences.set_full({"/data/a": "full"})
+
+    assert gateway.covering("orders", "/data/a") is FenceCause.FULL
+    assert gateway.covering("orders", "/data/b") is FenceCause.FOLLOWER
+
+
+def test_a_row_for_every_follower_with_how_long_and_how_much(gateway: Gateway) -> None:
+    gateway.fences.lease_followers([follower(3, ("orders", 0), ("orders", 1))], epoch=1, seconds=10)
+    gateway.clock.passed = 5
+    gateway.fences.lease_followers(
+        [follower(3, ("orders", 0)), follower(4, ("clicks", 0), reason="so is broker 4")], epoch=2, seconds=10
+    )
+
+    assert follower_rows(gateway.fences.snapshot) == [
+        {
+            "follower": 3,
+            "cause": "follower",
+            "reason": "broker 3 is full",
+            "since": "2026-01-31T12:00:00.000Z",
+            "partitions": 1,
+        },
+        {
+            "follower": 4,
+            "cause": "follower",
+            "reason": "so is broker 4",
+            "since": "2026-01-31T12:00:05.000Z",
+            "partitions": 1,
+        },
+    ]
+    assert gateway.fences.snapshot.in_force() == []
+
+
+@pytest.mark.parametrize("seconds", [0, -1, LONGEST_LEASE_SECONDS + 1])
+def test_a_lease_for_followers_is_no_longer_than_others(gateway: Gateway, seconds: float) -> None:
+    with pytest.raises(BadInput, match="a lease lasts"):
+        gateway.fences.lease_followers([], epoch=1, seconds=seconds)

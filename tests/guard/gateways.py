@@ -48,6 +48,13 @@ def document(**changes: Any) -> Json:
         "sequences": {"held": 3, "evicted": 1},
         "latency": {"bounds": [0.0001, 0.001], "counts": [10, 5, 1], "sum": 0.02},
         "describe": {"workerRestarts": 1, "failures": 2},
+        "skips": {
+            "fetchesRewritten": 9,
+            "partitionsSkipped": 8,
+            "bytesWithheld": 7,
+            "sessionsRestarted": 6,
+            "answersNotUnderstood": 5,
+        },
         "draining": False,
         **changes,
     }

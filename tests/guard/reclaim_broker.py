@@ -6,6 +6,7 @@ The guard sees nothing else: it scans the files, asks this broker, and what it t
 import io
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -59,14 +60,20 @@ class SmallLock(DeviceLock):
     """``holder`` is whose it is. A real one would be that of the machine's root file system."""
 
     holder: "SmallLock | None" = None
+    is_waited_for = False
 
     @property
     def is_held(self) -> bool:
         return SmallLock.holder is self
 
+    @property
+    def is_wanted_by_others(self) -> bool:
+        return SmallLock.is_waited_for and self.is_held
+
     def take(self) -> bool:
         if SmallLock.holder is None:
-            SmallLock.holder = self
+            SmallLock.holder, SmallLock.is_waited_for = self, False
+        SmallLock.is_waited_for = SmallLock.is_waited_for or not self.is_held
         return self.is_held
 
     def release(self) -> None:
@@ -248,8 +255,8 @@ class Guarded:
         )
         self.see_disks()
 
-    def see_disks(self, state: DiskState = DiskState.OK) -> None:
-        """As the disks' own task does."""
+    def see_disks(self, state: DiskState = DiskState.OK, neighbour: str | None = None) -> None:
+        """As the disks' own task does. ``neighbour``: a log dir of the same device that stands alone, and is read."""
         log_dir = str(self.broker.log_dir)
         (reading,) = by_volume([self.broker.disk(log_dir, None, self.clock.now(), self.clock.seconds())])
         status = VolumeStatus(
@@ -262,7 +269,9 @@ class Guarded:
             next_look=1.0,
         )
         limits = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0))
-        self.task.decided(DiskReport(volumes=(status,), limits=limits))
+        others = [] if neighbour is None else [replace(reading, log_dirs=(neighbour,))]
+        beside = [replace(status, reading=other, state=DiskState.OK) for other in others]
+        self.task.decided(DiskReport(volumes=(status, *beside), limits=limits))
 
     def run(self, seconds: float) -> ReclaimReport:
         """As its worker does it, for so long, and a last time at the end."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from brimline.act.cordon import Cordoned
 from brimline.act.move_pause import Hold
 from brimline.act.pause_record import Pause
 from brimline.cli.glyphs import ASCII
@@ -16,8 +17,12 @@ from brimline.cli.guard_state import read_state
 from brimline.cli.table_guard import guard_lines, write_guard_table
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
+from brimline.decide.follower_action import AUTO, FollowerAction, choose_action
+from brimline.decide.peer_disks import Peer, PeerState
 from brimline.guard.ballast_task import BallastStatus
+from brimline.guard.cordon_task import CordonReport
 from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
+from brimline.guard.follower_report import FullFollower, OrderReport, PeerReport
 from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.http import Request, Response
 from brimline.guard.move_pause_task import MoveReport
@@ -27,7 +32,8 @@ from brimline.guard.refused_lately import RefusedLately
 from brimline.guard.state_document import GuardState, state_document
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.catalogue import BROKER_CONNECTED
-from brimline.model import BrimlineError, Bytes, Failure, FailureKind, TopicPartition
+from brimline.model import BrimlineError, BrokerId, Bytes, Failure, FailureKind, TopicPartition
+from brimline.observe.peer_volumes import LedTopic
 from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
@@ -71,6 +77,11 @@ def state() -> GuardState:
         mount_points={"8:1": "/data"},
         gateway=GatewayReport(is_wanted=False),
         moves=MoveReport(),
+        peers=PeerReport(),
+        orders=OrderReport(
+            choice=choose_action(AUTO, carries_replication=False, carries_clients=False), is_enforced=False
+        ),
+        cordon=CordonReport(),
     )
 
 
@@ -208,6 +219,51 @@ def test_without_moves_there_is_nothing_to_say_of_them(state: GuardState) -> Non
     del document["moves"]  # as of a guard that knew nothing of moves
 
     assert read_state(json.dumps(document), "http://here").moves is None
+
+
+def test_a_full_follower_is_shown_with_what_is_done_and_what_to_do(state: GuardState) -> None:
+    topics = (LedTopic(name="orders", topic_id=None, partitions=(0, 2)),)
+    follower = FullFollower(broker=BrokerId(3), reason="log dir /a is full", log_dirs=("/a",), topics=topics)
+    orders = replace(state.orders, is_enforced=True, action=FollowerAction.FENCE, followers=(follower,))
+    silent = Peer(broker=BrokerId(4), failure=Failure(kind=FailureKind.TIMED_OUT, message="late"))
+    peers = PeerReport(peers=(Peer(broker=BrokerId(3), state=PeerState.FRESH), silent), full=(follower,))
+    troubled = replace(state, orders=orders, peers=peers)
+
+    document = json.loads(state_document(troubled))["followers"]
+    text = shown_text(troubled)
+
+    assert document["peers"] == {"fresh": 1, "stale": 0, "silent": 1, "no-volumes": 0}
+    assert [(row["broker"], row["state"]) for row in document["unanswered"]] == [(4, "silent")]
+    assert document["full"][0]["heldBack"]
+    assert (
+        "NO ROOM broker 3 has no room: log dir /a is full; the 2 partitions there that this broker leads are refused "
+        "to producers (fence)"
+    ) in text
+    assert "make room there" in text
+    assert "PEERS   nothing is known of the disks of 1 of 2 other brokers" in text
+    assert not read_state(state_document(troubled).decode(), "http://here").is_healthy
+
+
+def test_cordoned_log_dirs_are_shown(state: GuardState) -> None:
+    cordoned = Cordoned(ours=frozenset({"a"}), theirs=frozenset({"b"}))
+    failure = Failure(kind=FailureKind.TIMED_OUT, message="late")
+    cordon = CordonReport(cordoned=cordoned, kept_open=frozenset({"c"}), failure=failure)
+
+    text = shown_text(replace(state, cordon=cordon))
+
+    assert "CORDON  a is full: no new replica is put there" in text
+    assert "CORDON  b: closed to new replicas by an operator, and left so" in text
+    assert "OPEN    c is full, and not cordoned" in text
+    assert "CORDON  full log dirs cannot be cordoned, or not be opened: late" in text
+
+
+def test_without_other_brokers_there_is_nothing_to_say_of_them(state: GuardState) -> None:
+    document = json.loads(state_document(state))
+    assert document["followers"] is None
+    del document["followers"], document["cordon"]  # as of a guard that knew nothing of them
+
+    shown = read_state(json.dumps(document), "http://here")
+    assert (shown.followers, shown.cordon) == (None, None)
 
 
 def test_the_table_is_written_where_there_is_only_ascii(state: GuardState) -> None:

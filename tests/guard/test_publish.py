@@ -2,10 +2,15 @@
 
 import pytest
 
+from brimline.act.cordon import Cordoned
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
+from brimline.decide.follower_action import FollowerAction
+from brimline.decide.peer_disks import Peer, heard
 from brimline.guard.ballast_task import BallastStatus
+from brimline.guard.cordon_task import CordonReport
 from brimline.guard.disk_task import DiskSettings, DiskTask
+from brimline.guard.follower_report import FullFollower, OrderReport, PeerReport
 from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS
 from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.move_pause_task import MoveReport
@@ -14,9 +19,12 @@ from brimline.guard.publish import Publisher
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.metric import Metric
-from brimline.model import Bytes, Failure, FailureKind, TopicPartition
+from brimline.model import BrokerId, Bytes, Failure, FailureKind, TopicPartition
+from brimline.observe.peer_volumes import LedTopic
+from tests.decide.test_peer_disks import LIMITS, answer, described
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.gateways import fence, refused, state
+from tests.guard.test_follower_orders import FENCE
 from tests.guard.test_percent_task import DOWN, FOREVER, PLAIN, TIERED
 from tests.guard.ticking import Answers, FakeDisks, TickingClock
 
@@ -146,6 +154,36 @@ def test_moves_into_a_full_log_dir_are_counted_held_up_or_not(
     assert published.of(catalogue.MOVES_PAUSED) == {("a",): paused}
 
 
+def test_full_followers_are_published_and_healthy_brokers_only_counted(published: Published) -> None:
+    peers = tuple(heard(Peer(broker=BrokerId(n)), answer(described(500)), LIMITS, 0.0, 30.0) for n in range(2, 5))
+    full = FullFollower(
+        broker=BrokerId(2),
+        reason="log dir /a is full",
+        log_dirs=("/a",),
+        topics=(LedTopic(name="orders", topic_id=None, partitions=(0, 2)),),
+    )
+
+    published.publisher.peers(PeerReport(peers=peers, full=(full,), questions={"volumes": 7}))
+    for action in (FollowerAction.FENCE, None):
+        orders = OrderReport(choice=FENCE, is_enforced=True, action=action, followers=(full,))
+        published.publisher.follower_orders(orders)
+        assert published.of(catalogue.FOLLOWER_PARTITIONS) == {("2", "fence"): 2}
+        assert published.of(catalogue.FOLLOWER_HELD_BACK) == {("2", "fence"): 2 if action else 0}
+
+    assert published.of(catalogue.PEERS) == {("fresh",): 3, ("stale",): 0, ("silent",): 0, ("no-volumes",): 0}
+    assert published.of(catalogue.PEER_FULL_LOG_DIRS) == {("2",): 1}
+    assert published.of(catalogue.PEER_QUESTIONS) == {("volumes",): 7}
+    assert published.of(catalogue.FOLLOWER_ACTION_POSSIBLE) == {(): 1}
+
+
+def test_cordoned_log_dirs_are_published_with_who_did_it(published: Published) -> None:
+    cordoned = Cordoned(ours=frozenset({"/a"}), theirs=frozenset({"/b"}))
+
+    published.publisher.cordons(CordonReport(cordoned=cordoned))
+
+    assert published.of(catalogue.CORDONED) == {("/a", "guard"): 1, ("/b", "operator"): 1}
+
+
 def test_the_gateways_figures_are_published(published: Published) -> None:
     answer = state(
         fences=[fence("full"), fence("manual", by="alice", topic="clicks", partitions=3)],
@@ -169,6 +207,7 @@ def test_the_gateways_figures_are_published(published: Published) -> None:
         ("(other)", "", "(other)"): 5,
     }
     assert published.of(catalogue.GATEWAY_WOULD_REFUSE_BYTES) == {("orders", "3", "librdkafka 2.10.0"): 200}
+    assert published.of(catalogue.GATEWAY_WITHHELD_BYTES) == {(): 7}
     assert published.of(catalogue.GATEWAY_ADDED_LATENCY) == {
         ("_bucket", "0.0001"): 10,
         ("_bucket", "0.001"): 15,

@@ -181,6 +181,15 @@ def test_a_pattern_that_is_none_is_refused_with_its_place() -> None:
     assert "is not a regular expression" in problem
 
 
+def test_a_pattern_that_loses_its_backslash_is_refused() -> None:
+    r"""To Java's properties \d is a d: the pattern would be another one, and protect nothing."""
+    (problem,) = problems("brimline.reclaim.protected.topics=audit-\\d+\n")
+    found = config("brimline.reclaim.protected.topics=audit-\\\\d+\n")
+
+    assert problem.endswith("a properties file drops the backslash before d: write two of them, as in \\\\d")
+    assert ReclaimSettings.of(found).policy.protected_topics == (r"audit-\d+",)
+
+
 @pytest.mark.parametrize(
     ("text", "patterns"), [("", ()), (" , ", ()), ("a,b", ("a", "b")), ("a{1,2},b", ("a{1,2}", "b"))]
 )

@@ -11,10 +11,10 @@ from brimline.act.ledger_entries import CycleId, SegmentRange
 from brimline.decide.blast_radius import blast_radius
 from brimline.decide.reclaim_floor import FloorKind
 from brimline.guard.reclaim_survey import Surveyor
-from brimline.guard.reclaim_trims import cycle_plan, doomed_ranges, planned_trims
+from brimline.guard.reclaim_trims import cycle_plan, doomed_range, planned_trims
 from brimline.model import Offset, TopicPartition
 from brimline.model.blast_radius import ConsumerGroup, GroupActivity, GroupsSeen
-from brimline.model.reclaim import ReclaimPolicy
+from brimline.model.reclaim import CleanupRules, ReclaimPolicy
 from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
 from brimline.observe.replica_facts import ReplicaFacts
 from brimline.observe.volumes import LogDirReading
@@ -104,6 +104,18 @@ def test_the_second_look_keeps_what_a_leader_does_not_tell(broker: Watched, surv
     assert again.plan.devices[0].taken_segments == 0
 
 
+def test_what_a_silent_leader_is_waited_for_does_not_slow_down_the_batches(
+    broker: Watched, surveyor: Surveyor, clock: TickingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(partitions: Collection[TopicPartition]) -> ReplicaFacts:
+        clock.tick(30)
+        return Watched.replica_facts(broker, partitions)
+
+    monkeypatch.setattr(broker, "replica_facts", slow)
+
+    assert surveyor.survey(CEILING, [str(broker.log_dir)]).took < 1
+
+
 def test_what_the_broker_moves_to_another_log_dir_is_left_out(broker: Watched, surveyor: Surveyor) -> None:
     """Even though that log dir is on another device, and not looked at here."""
     broker.moves_elsewhere = True
@@ -152,12 +164,22 @@ def test_who_loses_by_a_trim_stands_in_its_reason(broker: Watched, surveyor: Sur
     survey = surveyor.survey(CEILING, [str(broker.log_dir)])
     committed = {BILLS: Offset(50)}
     groups = [ConsumerGroup(name=f"g{n}", activity=GroupActivity.EMPTY, committed=committed) for n in range(7)]
-    losses = blast_radius(doomed_ranges(planned_trims(survey, "8:1")), GroupsSeen(groups=tuple(groups), asked=7))
+    doomed = [doomed_range(trim) for trim in planned_trims(survey, "8:1")]
+    losses = blast_radius(doomed, GroupsSeen(groups=tuple(groups), asked=7))
 
     bills, orders = cycle_plan(survey, "8:1", CycleId("8:1-1"), "guard", losses).trims
 
     assert bills.reason.endswith("group g4 (250 records) and 2 more")
     assert "not read" not in orders.reason
+
+
+def test_what_retention_removes_anyway_is_not_lost_by_the_trim_behind_it(broker: Watched, surveyor: Surveyor) -> None:
+    broker.rules["bills"] = CleanupRules(retention_ms=-1, retention_bytes=6 * LOG_BYTES)
+    trims = planned_trims(surveyor.survey(CEILING, [str(broker.log_dir)]), "8:1")
+
+    (bills,) = [trim for trim in trims if trim.partition == BILLS]
+    assert (bills.log_start, bills.segments.first) == (0, 2 * SEGMENT)
+    assert doomed_range(bills).begin == 2 * SEGMENT
 
 
 def test_a_plan_says_what_it_is_for(broker: Watched, surveyor: Surveyor) -> None:

@@ -42,7 +42,7 @@ def guarded(broker: SmallBroker, tmp_path: Path, clock: TickingClock) -> Iterato
     made = Guarded(broker, tmp_path / "state", clock)
     yield made
     made.kill()
-    SmallLock.holder = None
+    SmallLock.holder, SmallLock.is_waited_for = None, False
 
 
 def trimmed(broker: SmallBroker) -> dict[str, int]:
@@ -300,6 +300,27 @@ def test_the_device_is_ours_until_the_files_are_gone(broker: SmallBroker, guarde
     assert (held, guarded.lock.is_held) == (True, False)
 
 
+def test_who_waits_gets_the_device_although_it_is_written_to_all_the_time(
+    broker: SmallBroker, guarded: Guarded
+) -> None:
+    """Else one of two brokers on a volume would lose all it may, before the other one loses anything."""
+    guarded.run(10)
+    other = SmallLock("other")
+    other.take()
+    broker.used_elsewhere += FIVE_PERCENT
+    guarded.run(300)
+    plans_while_waited_for = len(plans(guarded))
+    broker.retention_pass()
+    guarded.chance = 1.0
+    guarded.run(10)
+    is_theirs = other.take()
+    other.release()
+    guarded.run(60)
+
+    assert (plans_while_waited_for, is_theirs) == (1, True)
+    assert len(plans(guarded)) == 2
+
+
 def test_guards_that_are_due_together_begin_apart(broker: SmallBroker, guarded: Guarded) -> None:
     guarded.chance = 0.9
     guarded.run(0.8 * JITTER * guarded.settings.interval)
@@ -354,6 +375,25 @@ def test_a_pause_ends_what_was_not_sent_and_a_resume_goes_on(broker: SmallBroker
     assert given_up(guarded)[0].why == "paused by root: an audit"
     assert trimmed(broker) == {"bills": 3 * SEGMENT, "orders": 2 * SEGMENT + 1}
     assert [len(guarded.said(event)) for event in ("reclaim-paused", "reclaim-resumed")] == [1, 1]
+
+
+def test_what_was_planned_before_a_pause_is_not_sent_after_it_without_the_device(
+    broker: SmallBroker, guarded: Guarded
+) -> None:
+    """However short the pause was, and although no batch was due meanwhile: the lock may be somebody else's by now."""
+    guarded.task.step()
+    broker.leaderless.update(("bills", "orders"))
+    guarded.run(1)
+    guarded.ledger.append(Paused(by="anna", reason="replay"))
+    guarded.task.step()
+    guarded.ledger.append(Resumed(by="anna", reason=""))
+    other = SmallLock("other")
+    is_theirs = other.take()
+    broker.leaderless.clear()
+    guarded.run(30)
+
+    assert is_theirs
+    assert broker.requests == []
 
 
 def test_what_cannot_be_recorded_is_not_done(broker: SmallBroker, guarded: Guarded, tmp_path: Path) -> None:
@@ -442,6 +482,24 @@ def test_a_disk_that_cannot_be_watched_is_left_alone(broker: SmallBroker, guarde
 
     assert guarded.run(60).doing is Doing.UNWATCHED
     assert broker.requests == []
+
+
+@pytest.mark.parametrize("neighbour", [None, "/other"])
+def test_a_log_dir_out_of_sight_lets_go_of_a_device_that_another_one_speaks_for(
+    broker: SmallBroker, guarded: Guarded, neighbour: str | None
+) -> None:
+    guarded.run(10)
+    held = guarded.lock.is_held
+    guarded.see_disks(DiskState.UNKNOWN, neighbour)
+    out_of_sight = guarded.run(60)
+    held_out_of_sight = guarded.lock.is_held
+    guarded.see_disks()
+    broker.retention_pass()
+    back = guarded.run(60)
+
+    assert (held, out_of_sight.doing, held_out_of_sight) == (True, Doing.UNWATCHED, neighbour is None)
+    assert (back.doing, back.under_way) == (Doing.UNDER_CEILING, ())
+    assert trimmed(broker) == {"bills": 3 * SEGMENT, "orders": 2 * SEGMENT + 1}
 
 
 def test_a_ceiling_below_the_floor_is_said_in_advance_and_when_it_comes_to_it(

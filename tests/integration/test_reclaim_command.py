@@ -390,3 +390,28 @@ def test_an_interrupted_cycle_is_on_record(world: World, command: Command) -> No
     (cycle,) = command.cycles()
     assert not cycle.has_ended
     delete_topic(world.sandbox, "interrupted")
+
+
+def test_a_ledger_that_fails_in_the_middle_does_not_say_that_nothing_was_changed(
+    world: World, command: Command
+) -> None:
+    topic = world.oldest("broken-off", NOT_TODAY)
+    ledger, aside = LedgerFiles(command.state_dir, 1).current, command.state_dir / "aside"
+    running = subprocess.Popen(
+        command.line("--ceiling", command.ceiling(), "--apply", "--yes"), stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    eventually(lambda: ledger.exists() and b'"kind":"answer"' in ledger.read_bytes())
+
+    ledger.rename(aside)
+    ledger.mkdir()
+    shown, said = running.communicate(timeout=PATIENCE_SECONDS)
+
+    assert running.returncode == 3, said
+    assert "nothing was" not in said
+    assert f"broken off, because {ledger} cannot be written: Is a directory; what was sent is looked after by" in said
+    assert "broken-off" in shown
+    assert world.log_starts[topic] > 0
+    ledger.rmdir()
+    aside.rename(ledger)
+    delete_topic(world.sandbox, "broken-off")

@@ -56,6 +56,14 @@ def test_an_entry_knows_the_first_line_of_its_logical_line() -> None:
     assert properties.entry("b").where == "server.properties line 5"
 
 
+@pytest.mark.parametrize(
+    ("value", "dropped"),
+    [(r"a", ""), (r"\d+\.x", "d."), (r"\\d", ""), (r"\\\w", "w"), (r"\t\u0041\:\=\ \#\!", "")],
+)
+def test_an_entry_knows_which_characters_lost_a_backslash_that_means_nothing(value: str, dropped: str) -> None:
+    assert parse_properties(f"a={value}\n".encode(), "server.properties").entry("a").dropped == dropped
+
+
 def test_the_last_duplicate_wins_and_all_stay_visible() -> None:
     properties = parse_properties(b"a=1\nb=2\na=3\n", "server.properties")
 

@@ -7,18 +7,27 @@ it when its holder dies. It holds within one host. Containers that each see only
 mount) do not meet at its root and are kept apart by chance only; a network file system that locks no folders is told by
 ``CannotLock``.
 
+**Turns.** Whoever waits for the lock says so, by a second kind of lock on the same folder that many may have at a time
+(``fcntl``, of the open file: it dies with its owner, too). Who has the lock asks for that before planning anew, lets
+what is under way come to its end, and gives way. Otherwise the broker that came first would lose all that it may before
+its neighbour loses anything, for cycles overlap as long as the volume is written to.
+
 **Chance.** A trim shrinks every replica, and the disks of replicas fill together. Guards that waited for different
 times see what the first one has trimmed, and leave it out. So nobody plans before a delay of its own is over.
 """
 
 import fcntl
 import os
+import struct
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from brimline.model import BrimlineError
 
 _ASK_AGAIN = 1.0
+_RANGE = struct.Struct("hhqqi4x")
+"""``struct flock``: type, whence, start, length, owner."""
 
 
 class CannotLock(BrimlineError):
@@ -31,35 +40,61 @@ class DeviceLock:
     def __init__(self, log_dir: str) -> None:
         self._log_dir = log_dir
         self._fd: int | None = None
+        self._is_ours = False
 
     @property
     def is_held(self) -> bool:
-        return self._fd is not None
+        return self._is_ours
+
+    @property
+    def is_wanted_by_others(self) -> bool:
+        """Somebody waits for us to release it."""
+        if self._fd is None or not self._is_ours:
+            return False
+        with suppress(OSError):  # a file system that does not tell: then they are kept apart by chance
+            found = fcntl.fcntl(self._fd, fcntl.F_OFD_GETLK, _range(fcntl.F_WRLCK))
+            return bool(_RANGE.unpack(found)[0] != fcntl.F_UNLCK)
+        return False
 
     def take(self) -> bool:
-        """Whether it is ours now. Never waits."""
-        if self._fd is not None:
+        """Whether it is ours now; if not, it is known that we wait for it, until ``release``. Never waits."""
+        if self._is_ours:
             return True
-        try:
-            root = volume_root(self._log_dir)
-            fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise CannotLock(f"the volume under {self._log_dir} cannot be locked: {error.strerror}") from error
+        fd = self._opened()
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(fd)
+            self._mark(fd, fcntl.F_RDLCK)
             return False
         except OSError as error:
-            os.close(fd)
-            raise CannotLock(f"{root}, the root of the volume, cannot be locked: {error.strerror}") from error
-        self._fd = fd
+            self.release()
+            raise CannotLock(f"the root of the volume of {self._log_dir} cannot be locked: {error.strerror}") from error
+        self._mark(fd, fcntl.F_UNLCK)
+        self._is_ours = True
         return True
 
     def release(self) -> None:
-        fd, self._fd = self._fd, None
+        fd, self._fd, self._is_ours = self._fd, None, False
         if fd is not None:
             os.close(fd)
+
+    def _opened(self) -> int:
+        if self._fd is None:
+            try:
+                root = volume_root(self._log_dir)
+                self._fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError as error:
+                raise CannotLock(f"the volume under {self._log_dir} cannot be locked: {error.strerror}") from error
+        return self._fd
+
+    def _mark(self, fd: int, kind: int) -> None:
+        with suppress(OSError):
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _range(kind))
+
+
+def _range(kind: int) -> bytes:
+    """All of the file."""
+    return _RANGE.pack(kind, os.SEEK_SET, 0, 0, 0)
 
 
 class DeviceTurn:

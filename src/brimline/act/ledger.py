@@ -106,7 +106,7 @@ class Ledger:
                 self._sleep(_LOCK_WAIT)
             else:
                 return
-        raise NotRecorded(f"nothing was changed, because another process holds {self.files.lock}")
+        raise NotRecorded.since(f"another process holds {self.files.lock}")
 
     def _opened(self) -> int:
         path = self.files.current
@@ -128,9 +128,9 @@ class Ledger:
         try:
             lines = read_lines(os.pread(fd, size - self._position, self._position))
         except BadLine as bad:
-            raise NotRecorded(
-                f"nothing was changed, because {self.files.current} has an entry that is {bad}: use that version, or "
-                "move the file away, and with it the memory of what is under way"
+            raise NotRecorded.since(
+                f"{self.files.current} has an entry that is {bad}: use that version, or move the file away, and with "
+                "it the memory of what is under way"
             ) from bad
         if lines.damaged:
             self.warnings.append(f"{self.files.current}: {lines.damaged} damaged lines count for nothing")

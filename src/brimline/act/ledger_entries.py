@@ -180,6 +180,22 @@ class BallastEntry:
     was_late: bool = False
 
 
+class CordonAct(Enum):
+    """The value is the entry's kind."""
+
+    CORDONED = "cordoned"
+    UNCORDONED = "uncordoned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CordonEntry:
+    """A log dir of the broker was to be put into ``cordoned.log.dirs``, or has been taken out of it."""
+
+    act: CordonAct
+    log_dir: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
     """No cycle begins, and none goes on, until somebody resumes."""
@@ -195,7 +211,7 @@ class Resumed:
 
 
 CycleEntry: TypeAlias = Plan | Request | Answer | CameBack | Abandoned | Ended
-Entry: TypeAlias = CycleEntry | BallastEntry | Paused | Resumed
+Entry: TypeAlias = CycleEntry | BallastEntry | CordonEntry | Paused | Resumed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from brimline.act.ledger_entries import (
     BallastAct,
     BallastEntry,
     CameBack,
+    CordonAct,
+    CordonEntry,
     CycleId,
     Ended,
     Entry,
@@ -206,6 +208,10 @@ def _ballast(fields: Fields) -> BallastEntry:
     )
 
 
+def _cordon(fields: Fields) -> CordonEntry:
+    return CordonEntry(act=CordonAct(fields.text("kind")), log_dir=fields.text("logDir"), why=fields.text("why"))
+
+
 def _paused(fields: Fields) -> Paused:
     return Paused(by=fields.text("by"), reason=fields.text("reason"))
 
@@ -224,4 +230,5 @@ _READERS: Mapping[str, Callable[[Fields], Entry]] = {
     "paused": _paused,
     "resumed": _resumed,
     **{act.value: _ballast for act in BallastAct},
+    **{act.value: _cordon for act in CordonAct},
 }

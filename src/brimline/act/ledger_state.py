@@ -1,4 +1,4 @@
-"""The ledger replayed: which cycles are under way, how far every trim of them is, what is paused, where ballast lies.
+"""The ledger replayed: cycles under way, how far every trim is, what is paused or cordoned, where ballast lies.
 
 **Invariant.** The state is a function of the entries alone, in their order. A guard that goes on after a crash and the
 one that never crashed have the same state, because both get it from here: the living one applies what it has written.
@@ -14,6 +14,8 @@ from brimline.act.ledger_entries import (
     Answer,
     BallastEntry,
     CameBack,
+    CordonAct,
+    CordonEntry,
     CycleEntry,
     CycleId,
     Ended,
@@ -98,12 +100,16 @@ class Pause:
 
 @dataclass(slots=True, kw_only=True)
 class LedgerState:
-    """``cycles``: those under way, or all where ``keeps_ended``. ``ballast``: the last act of each file."""
+    """``cycles``: those under way, or all where ``keeps_ended``. ``ballast``: the last act of each file.
+
+    ``cordoned``: the log dirs that we put, or were about to put, into the broker's ``cordoned.log.dirs``.
+    """
 
     keeps_ended: bool = False
     cycles: dict[CycleId, CycleRecord] = field(default_factory=dict)
     pause: Pause | None = None
     ballast: dict[str, BallastEntry] = field(default_factory=dict)
+    cordoned: dict[str, CordonEntry] = field(default_factory=dict)
     last_sequence: int = 0
 
     def apply(self, recorded: Recorded) -> bool:
@@ -118,6 +124,10 @@ class LedgerState:
                 self.pause = None
             case BallastEntry() as entry:
                 self.ballast[entry.path] = entry
+            case CordonEntry(act=CordonAct.CORDONED) as entry:
+                self.cordoned[entry.log_dir] = entry
+            case CordonEntry() as entry:
+                self.cordoned.pop(entry.log_dir, None)
             case entry:
                 self._apply_to_cycle(entry, recorded.at)
         return True
@@ -126,6 +136,8 @@ class LedgerState:
         """Whether a new file must begin with it, because what is under way depends on it."""
         if isinstance(recorded.entry, BallastEntry):
             return recorded.entry == self.ballast.get(recorded.entry.path)
+        if isinstance(recorded.entry, CordonEntry):
+            return recorded.entry == self.cordoned.get(recorded.entry.log_dir)
         if isinstance(recorded.entry, Paused | Resumed):
             return self.pause is not None and recorded.sequence == self.pause.sequence
         cycle = self.cycles.get(recorded.entry.cycle)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from brimline.act.ledger_entries import BallastEntry, Paused, Plan, Recorded, Resumed
+from brimline.act.ledger_entries import BallastEntry, CordonEntry, Paused, Plan, Recorded, Resumed
 from brimline.act.ledger_files import Damage, LedgerFiles, read_history
 from brimline.act.ledger_state import CycleRecord, LedgerState, TrimPhase, TrimRecord
 from brimline.model import Bytes
@@ -16,7 +16,7 @@ class Act:
     """What was done apart from cycles."""
 
     at: datetime
-    entry: BallastEntry | Paused | Resumed
+    entry: BallastEntry | CordonEntry | Paused | Resumed
 
 
 Chapter: TypeAlias = CycleRecord | Act
@@ -82,7 +82,7 @@ def abandoned(cycle: CycleRecord) -> list[TrimRecord]:
 def _begun_by(recorded: Recorded, state: LedgerState) -> Iterable[Chapter]:
     if isinstance(recorded.entry, Plan):
         yield state.cycles[recorded.entry.cycle]
-    elif isinstance(recorded.entry, BallastEntry | Paused | Resumed):
+    elif isinstance(recorded.entry, BallastEntry | CordonEntry | Paused | Resumed):
         yield Act(at=recorded.at, entry=recorded.entry)
 
 

@@ -14,6 +14,7 @@ from brimline.act.ledger_entries import (
     Answer,
     BallastEntry,
     CameBack,
+    CordonEntry,
     CycleId,
     Ended,
     Entry,
@@ -85,6 +86,8 @@ def document_of(entry: Entry) -> dict[str, object]:
                 "why": entry.why,
                 "late": entry.was_late,
             }
+        case CordonEntry():
+            return {"kind": entry.act.value, "logDir": entry.log_dir, "why": entry.why}
         case Paused():
             return {"kind": "paused", "by": entry.by, "reason": entry.reason}
         case Resumed():

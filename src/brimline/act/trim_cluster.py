@@ -38,11 +38,12 @@ class TrimCluster:
     def look(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]:
         names = sorted({partition.topic for partition in partitions})
         with self._connected() as connection:
-            topics = describe_topics(connection, names, Deadline(_PATIENCE))
-            configs = describe_topic_configs(connection, names, [_CLEANUP_POLICY, _TIERED], Deadline(_PATIENCE))
+            deadline = Deadline(_PATIENCE)
+            topics = describe_topics(connection, names, deadline)
+            configs = describe_topic_configs(connection, names, [_CLEANUP_POLICY, _TIERED], deadline.renewed())
             leaders = {p: leader for p in partitions if (leader := _leader(p, topics)) is not None}
-            starts = list_offsets(connection, leaders, OffsetSpec.EARLIEST, Deadline(_PATIENCE))
-            ends = list_offsets(connection, leaders, OffsetSpec.LATEST, Deadline(_PATIENCE))
+            starts = list_offsets(connection, leaders, OffsetSpec.EARLIEST, deadline.renewed())
+            ends = list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed())
             found = {p: _now(p, topics.get(p.topic), configs.get(p.topic), starts, ends) for p in partitions}
         self._connect_anew_after(found)
         return found

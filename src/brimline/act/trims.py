@@ -41,6 +41,8 @@ from brimline.act.trim_pace import TrimPace
 from brimline.act.trim_rules import Left, PartitionNow, Problem, Verdict, judge
 from brimline.model import BrokerId, Bytes, ObservationFailed, Offset, TopicPartition, human_span
 
+_LOOKED_AFTER_AT_ONCE = 500
+
 
 class Cluster(Protocol):
     """``TrimCluster`` is a real one."""
@@ -68,8 +70,8 @@ class _Watch:
 class TrimExecutor:
     """For one thread. ``step`` raises ``NotRecorded``, and the next one goes on from there.
 
-    ``objection``: why nothing more of this plan should be sent, or ``None``; asked before every batch. A pause on
-    record is one.
+    ``objection``: why nothing more of this plan should be sent, or ``None``. It may be dear, so it is asked before
+    every batch that may send something, and not while nothing is done but waiting. A pause on record is one.
     """
 
     def __init__(
@@ -126,72 +128,96 @@ class TrimExecutor:
         if not waiting:
             return
         gone, given_up = [], []
-        for number, left in zip(waiting, self._left_or_unknown(waiting), strict=True):
+        for number, left in self._lefts(waiting).items():
             watch = self._watches[number]
             assert watch.there_since is not None
             waited = self._seconds() - watch.there_since
-            if left is not None:
+            if isinstance(left, Left):
                 watch.left = left.allocated_bytes
-            if left is not None and not left.files:
+            if isinstance(left, Left) and not left.files:
                 gone.append(self._freed(number))
             elif waited > self._pace.space_patience:
                 why = f"its log start is there, but its files are not gone after {human_span(waited)}"
                 given_up.append(self._abandoned(number, why))
         self._record(gone, given_up)
 
-    def _left_or_unknown(self, numbers: Sequence[TrimNumber]) -> Sequence[Left | None]:
+    def _lefts(self, numbers: Sequence[TrimNumber]) -> dict[TrimNumber, Left | Problem]:
+        """A folder or log dir that cannot be read is a problem of the trims in it, and of no other."""
         try:
-            return self._files_left([self._planned(number) for number in numbers])
-        except ObservationFailed:
-            return [None] * len(numbers)
+            return dict(zip(numbers, self._files_left([self._planned(number) for number in numbers]), strict=True))
+        except ObservationFailed as failed:
+            if len(numbers) == 1:
+                return {numbers[0]: Problem(why=failed.failure.message, may_pass=True)}
+            return {number: left for each in numbers for number, left in self._lefts([each]).items()}
 
     # A batch ----------------------------------------------------------------------------------------------------------
 
     def _do_batch(self) -> None:
-        if not self._batch():
+        batch = self._batch()
+        if not batch:
             return
-        objection = self._why_not()
+        objection = self._why_not(batch)
         if objection is not None:
             unsent = [number for number in self._open(TrimPhase.PLANNED) if self._watches[number].there_since is None]
             self._record([], [self._abandoned(number, objection) for number in unsent])
         batch = self._batch()
         if not batch:
             return
+        lefts: dict[TrimNumber, Left] = {}
+        troubled: list[AbandonedTrim] = []
+        for number, left in self._lefts(batch).items():
+            if isinstance(left, Problem):
+                troubled += self._in_trouble(number, left)
+            else:
+                lefts[number] = left
+        self._record([], troubled)
+        if not lefts:
+            return
         try:
-            lefts = self._files_left([self._planned(number) for number in batch])
-            looks = self._cluster.look([self._planned(number).partition for number in batch])
+            looks = self._cluster.look([self._planned(number).partition for number in lefts])
         except ObservationFailed as failed:
             self._next_batch = self._seconds() + self._pace.retry
             problem = Problem(why=failed.failure.message, may_pass=True)
-            self._record([], [end for number in batch for end in self._in_trouble(number, problem)])
+            self._record([], [end for number in lefts for end in self._in_trouble(number, problem)])
             return
-        self._send(self._wanting(batch, lefts, looks, objection))
+        self._send(self._wanting(lefts, looks, objection))
 
-    def _why_not(self) -> str | None:
+    def _why_not(self, batch: Sequence[TrimNumber]) -> str | None:
         pause = self._ledger.state.pause
         if pause is not None:
             return f"paused by {pause.by}: {pause.reason}"
-        return self._objection(self.cycle.plan)
+        may_send = any(self._watches[number].there_since is None for number in batch)
+        return self._objection(self.cycle.plan) if may_send else None
 
     def _batch(self) -> list[TrimNumber]:
-        """What is due, within the limits; what was never asked for comes first."""
+        """What may have to be sent and is due, within the limits, and what was never asked for first. When there is no
+        such thing, what is only looked after: many at once, since that costs the cluster little more than a few do.
+        """
+        now = self._seconds()
+        numbers = (*self._open(TrimPhase.PLANNED), *self._open(TrimPhase.REQUESTED))
         batch: list[TrimNumber] = []
         size = 0
-        now = self._seconds()
-        for number in (*self._open(TrimPhase.PLANNED), *self._open(TrimPhase.REQUESTED)):
-            if self._watches[number].due > now:
+        for number in numbers:
+            if self._watches[number].due > now or self._watches[number].there_since is not None:
                 continue
             if not self._was_asked_for(number):
                 size += self._planned(number).allocated_bytes
             if batch and (len(batch) == self._pace.trims_per_batch or size > self._pace.bytes_per_batch):
                 break
             batch.append(number)
-        return batch
+        return batch or self._looked_after(numbers, now)
+
+    def _looked_after(self, numbers: Sequence[TrimNumber], now: float) -> list[TrimNumber]:
+        """When one is due, so is whatever would be due soon."""
+        waiting = [number for number in numbers if self._watches[number].there_since is not None]
+        if not any(self._watches[number].due <= now for number in waiting):
+            return []
+        soon = now + self._pace.check_again / 2
+        return [number for number in waiting if self._watches[number].due <= soon][:_LOOKED_AFTER_AT_ONCE]
 
     def _wanting(
         self,
-        batch: Sequence[TrimNumber],
-        lefts: Sequence[Left],
+        lefts: Mapping[TrimNumber, Left],
         looks: Mapping[TopicPartition, PartitionNow | Problem],
         objection: str | None,
     ) -> list[RequestedTrim]:
@@ -199,7 +225,7 @@ class TrimExecutor:
         gone: list[FreedTrim] = []
         given_up: list[AbandonedTrim] = []
         wanting: list[RequestedTrim] = []
-        for number, left in zip(batch, lefts, strict=True):
+        for number, left in lefts.items():
             look, watch = looks[self._planned(number).partition], self._watches[number]
             watch.left = left.allocated_bytes
             verdict = judge(self._planned(number), look, left, was_asked_for=self._was_asked_for(number))
@@ -211,8 +237,10 @@ class TrimExecutor:
                 self._is_there(number)
             else:
                 assert isinstance(look, PartitionNow)
-                watch.there_since = None
+                was_there, watch.there_since = watch.there_since is not None, None
                 why_not = objection or self._asked_too_often(number, look)
+                if was_there and why_not is None:
+                    continue  # forgotten: it is in the next batch, before which it is asked whether it is still needed
                 if why_not is None:
                     wanting.append(_requested(number, look, left))
                 else:

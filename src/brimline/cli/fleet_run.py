@@ -76,7 +76,11 @@ def run(args: argparse.Namespace) -> int:
         lock = stack.enter_context(only_run(args.warehouse))
         progress = stack.enter_context(progress_on(sys.stderr))
         settings = SessionSettings(
-            master=args.master, driver_memory=args.driver_memory, more=dict(args.conf), held=(lock,)
+            master=args.master,
+            driver_memory=args.driver_memory,
+            more=dict(args.conf),
+            is_long_lived=args.every is not None,
+            held=(lock,),
         )
         with progress.step("Spark") as step:
             spark = stack.enter_context(spark_session(settings))

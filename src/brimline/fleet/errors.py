@@ -8,7 +8,8 @@ A bad snapshot is none of these: it is set aside in the table ``quarantine``, an
     └── FleetError              a part is missing, or Spark cannot be had
         ├── WarehouseBusy       another run is at work on this warehouse
         ├── LandingFailed       the landing place cannot be listed
-        └── JobFailed           Spark gave up on a job; carries its name
+        ├── JobFailed           Spark gave up on the ingest
+        └── SparkGone           the JVM has ended under a run
 """
 
 import re
@@ -29,7 +30,14 @@ class LandingFailed(FleetError):
 
 
 class JobFailed(FleetError):
-    """A table could not be made anew; it is still the one of the run before."""
+    """A batch could not be taken in; the next run begins with it."""
+
+
+class SparkGone(FleetError):
+    """Nothing more can be asked in this session."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark's JVM has ended; the next run goes on where this one was")
 
 
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)

@@ -5,9 +5,11 @@ the business of ``ingest_batch``. Which files were taken is in the stream's chec
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # has no type marker
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -16,7 +18,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from brimline.fleet import columns as c
 from brimline.fleet.catalogue import Table
-from brimline.fleet.errors import JobFailed, said_by
+from brimline.fleet.errors import JobFailed, SparkGone, said_by
 from brimline.fleet.ingest_batch import BatchIngest
 from brimline.fleet.ingest_empty import refuse_empty
 from brimline.fleet.ingest_stream import has_landed, stream_name
@@ -79,7 +81,9 @@ def ingest(
             .start()
         )
         taken = _follow(query, on_files)
-    except PySparkException as error:
+    except Py4JNetworkError as error:
+        raise SparkGone from error
+    except (PySparkException, Py4JError) as error:
         raise JobFailed(f"the ingest failed, and will go on where it was: {said_by(error)}") from error
     taken += refuse_empty(spark, landing, warehouse)
     return _report(spark, warehouse, began) if taken else IngestReport(snapshots=0, rows=0, quarantined={})
@@ -88,16 +92,17 @@ def ingest(
 def _follow(query: StreamingQuery, on_files: Callable[[int], None]) -> int:
     """To the end of the stream; an interruption from outside ends it too, between two batches or within one."""
     taken: dict[int, int] = {}
+    is_over = False
     try:
-        is_over = False
         while not is_over:
             is_over = query.awaitTermination(_LOOK_SECONDS) or False
             for progress in query.recentProgress:
                 taken[progress["batchId"]] = progress["numInputRows"]
             on_files(sum(taken.values()))
-    finally:
-        if query.isActive:
+    except BaseException:
+        with suppress(PySparkException, Py4JError):  # the connection may be the one that was interrupted
             query.stop()
+        raise
     return sum(taken.values())
 
 

@@ -1,8 +1,8 @@
 """The driver's JVM, started for a run of seconds to minutes, and gone with the run.
 
-pyspark would start a shell script, which starts a JVM, which prints the command that starts the JVM. Here the last one
-is started at once, with options for a short life: the serial collector and the first compiler only. It reads our end
-of a pipe as its input and ends when that closes, whichever way this process ends. Until then it holds the files it was
+pyspark would start a shell script, which starts a JVM, which prints the command that starts the JVM. Here the last
+one is started at once, with options for a short life (the serial collector, a quick compiler). It reads our end of a
+pipe as its input and ends when that closes, whichever way this process ends. Until then it holds the files it was
 given open, and with them the locks on them: a run that was killed keeps its warehouse until its JVM is gone too.
 """
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,6 +43,7 @@ _OPENED = (
     "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
+FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1"
 ARROW_UNCHECKED = ("-Darrow.enable_unsafe_memory_access=true", "-Darrow.enable_null_check_for_get=false")
 """Spark asks for the nulls itself and stays within bounds: checking every value again takes a tenth of an ingest."""
 _PROPERTIES = ("-Dio.netty.tryReflectionSetAccessible=true", *ARROW_UNCHECKED)
@@ -51,8 +52,8 @@ _PROPERTIES = ("-Dio.netty.tryReflectionSetAccessible=true", *ARROW_UNCHECKED)
 class Jvm:
     """``with Jvm(…) as jvm: with jvm.gateway(): …`` and pyspark finds it instead of starting one."""
 
-    def __init__(self, options: Mapping[str, str], memory: str, held: Sequence[int] = ()) -> None:
-        """``options`` are Spark's; ``held`` are file descriptors that stay open as long as the JVM lives."""
+    def __init__(self, command: Sequence[str], held: Sequence[int] = ()) -> None:
+        """``held`` are file descriptors that stay open as long as the JVM lives."""
         self._folder = tempfile.TemporaryDirectory(prefix="brimline-spark-")
         self._address = Path(self._folder.name) / "gateway"
         self._log = Path(self._folder.name) / "log"
@@ -65,7 +66,7 @@ class Jvm:
         }
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                java_command(options, memory),
+                command,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -135,19 +136,10 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def java_command(options: Mapping[str, str], memory: str) -> list[str]:
-    settings = [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]
-    return [
-        str(find_java()),
-        *QUICK_START,
-        f"-Xmx{memory}",
-        "-XX:+IgnoreUnrecognizedVMOptions",
-        "--add-modules=jdk.incubator.vector",
-        *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-        *_PROPERTIES,
-        "-cp",
-        f"{spark_home()}/conf:{spark_home()}/jars/*",
-        "org.apache.spark.deploy.SparkSubmit",
-        *settings,
-        "pyspark-shell",
-    ]
+def java_program(flags: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The command line of one of Spark's own Java programs."""
+    quick = [flag for flag in QUICK_START if flag != FIRST_COMPILER_ONLY]
+    opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
+    more = ["-XX:+IgnoreUnrecognizedVMOptions", "--add-modules=jdk.incubator.vector", *opened, *_PROPERTIES]
+    path = f"{spark_home()}/conf:{spark_home()}/jars/*"
+    return [str(find_java()), *quick, *flags, *more, "-cp", path, *words]

@@ -65,6 +65,9 @@ class Progress:
         self._display.show(step)
         try:
             yield step
+        except BaseException:
+            step.failure = step.failure or "given up"
+            raise
         finally:
             step.seconds = self._clock() - step.began
             self._display.show(step)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # has no type marker
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from brimline.fleet.catalogue import Table
-from brimline.fleet.errors import FleetError, said_by
+from brimline.fleet.errors import JobFailed, LandingFailed, SparkGone, said_by
 from brimline.fleet.findings import run_findings
 from brimline.fleet.ingest import FILES_PER_BATCH, IngestReport, ingest
 from brimline.fleet.jobs import JOBS, Job, run_job
@@ -56,7 +57,7 @@ def run_round(
                 on_files=lambda files: progress.files(step, files),
             )
             step.rows, step.note = report.rows, _ingest_note(report)
-        except FleetError as error:
+        except (LandingFailed, JobFailed) as error:
             failures[step.name] = step.failure = str(error)
     moment = now or datetime.now(UTC)
     for job in jobs:
@@ -71,7 +72,9 @@ def _run(job: Job, spark: SparkSession, warehouse: Warehouse, now: datetime, ste
     try:
         run_job(job, spark, warehouse, now)
         step.rows = warehouse.read(spark, job.name).count()
-    except PySparkException as error:
+    except Py4JNetworkError as error:
+        raise SparkGone from error
+    except (PySparkException, Py4JError) as error:
         step.failure = f"{said_by(error)} (the table is still the one of the run before)"
 
 

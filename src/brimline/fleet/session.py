@@ -9,15 +9,16 @@ Nothing in this room uses ``sparkContext`` or a broadcast variable: Spark Connec
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no type marker
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from brimline.fleet.delta_jars import delta_jars
 from brimline.fleet.errors import FleetError, said_by
-from brimline.fleet.jvm import Jvm
+from brimline.fleet.jvm import FIRST_COMPILER_ONLY, Jvm, java_program
 
 CONNECT = "sc://"
 _LOCAL = "local"
@@ -57,6 +58,8 @@ class SessionSettings:
     """How many partitions a shuffle has, and how many tasks read a batch."""
     more: Mapping[str, str] = field(default_factory=dict)
     """Spark's own settings, which win."""
+    is_long_lived: bool = False
+    """For hours: then it pays to compile well what is used often. For one round it costs more than it saves."""
     held: tuple[int, ...] = ()
     """File descriptors that a JVM of ours holds open to its end."""
 
@@ -78,12 +81,19 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     # As URIs: the jars' names have a character that starts a fragment
     start = _STARTED_HERE | alone | {"spark.jars": ",".join(jar.as_uri() for jar in jars)}
     options = _ANYWHERE | shuffle | start | {"spark.master": settings.master} | dict(settings.more)
-    with Jvm(options, settings.driver_memory, settings.held) as jvm:
+    with Jvm(_command(options, settings), settings.held) as jvm:
         spark = _started(options, jvm)
         try:
             yield spark
         finally:
-            spark.stop()
+            with suppress(Py4JError):  # the JVM may be gone, or a question to it was interrupted: it ends all the same
+                spark.stop()
+
+
+def _command(options: Mapping[str, str], settings: SessionSettings) -> list[str]:
+    words = [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]
+    flags = [f"-Xmx{settings.driver_memory}", *(() if settings.is_long_lived else (FIRST_COMPILER_ONLY,))]
+    return java_program(flags, ["org.apache.spark.deploy.SparkSubmit", *words, "pyspark-shell"])
 
 
 def _started(options: Mapping[str, str], jvm: Jvm) -> SparkSession:
@@ -93,8 +103,8 @@ def _started(options: Mapping[str, str], jvm: Jvm) -> SparkSession:
     with jvm.gateway():
         try:
             return builder.getOrCreate()
-        except PySparkException as error:
-            raise FleetError(f"Spark did not start: {said_by(error)}") from error
+        except (PySparkException, Py4JError) as error:
+            raise FleetError(f"Spark did not start: {said_by(error)}; its last words:\n{jvm.last_words()}") from error
 
 
 @contextmanager

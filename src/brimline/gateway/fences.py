@@ -1,12 +1,14 @@
 """The fences in force, whoever put them up.
 
 **Invariant.** A ``FenceSnapshot`` never changes; ``Fences`` replaces it whole, so the forwarder takes no lock and sees
-one moment. Three have a say, and each only over its own fences:
+one moment. Several have a say, and each only over its own fences:
 
 - the gateway's own look at the disks (``set_full``), which needs nobody;
 - the guard (``lease``), whose word counts for as long as it keeps giving it: a lease that has run out counts for
   nothing, and that is checked when it is read, so a dead guard can neither fence nor keep a fence;
-- people (``fence`` and ``unfence``), on record and for as long as they like.
+- people (``fence`` and ``unfence``), on record and for as long as they like;
+- the guard once more, for followers that have no room (``lease_followers``): a lease too, but of partitions, which may
+  be thousands. They are sent once, with a number that names them (``epoch``); renewing says that number alone.
 
 Where several cover a partition, the client is told of the first in this order. ``since`` is kept while a cause lasts,
 though its reason changes with every reading.
@@ -14,13 +16,15 @@ though its reason changes with every reading.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from brimline.decide.admission import EXEMPT_TOPICS, Fence, FenceCause
 from brimline.gateway.fence_record import FenceRecord, target_of, time_text
+from brimline.gateway.follower_fences import FullFollower
 from brimline.gateway.placement import Placement
 from brimline.model import BadInput
 
@@ -29,7 +33,10 @@ LONGEST_LEASE_SECONDS = 60.0
 LONGEST_REASON = 400
 """Every refused batch carries it."""
 
+Partition = tuple[str, int]
+
 _NONE: Mapping[str, Fence] = {}
+_NO_PARTITIONS: Mapping[Partition, Fence] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,13 +49,21 @@ class FenceSnapshot:
     leased_until: float = 0.0
     log_dirs_by_hand: Mapping[str, Fence] = field(default_factory=dict)
     topics_by_hand: Mapping[str, Fence] = field(default_factory=dict)
+    followers: Mapping[Partition, Fence] = field(default_factory=dict)
+    followers_epoch: int | None = None
+    followers_until: float = 0.0
 
     @property
     def is_empty(self) -> bool:
-        return not (self.full or self.log_dirs_by_hand or self.topics_by_hand or (self.leased and self._lease_counts))
+        by_hand = self.log_dirs_by_hand or self.topics_by_hand
+        return not (self.full or by_hand or (self.leased and self._lease_counts) or self.followers_in_force)
 
-    def of(self, topic: str, log_dir: str | None) -> Fence | None:
-        """What covers a partition of this topic, whose log is in this log dir (``None`` where that is not known)."""
+    @property
+    def followers_in_force(self) -> Mapping[Partition, Fence]:
+        return self.followers if self.followers and self.seconds() < self.followers_until else _NO_PARTITIONS
+
+    def of(self, topic: str, partition: int, log_dir: str | None) -> Fence | None:
+        """What covers a partition whose log is in this log dir (``None`` where that is not known)."""
         fence = None
         if log_dir is not None:
             fence = self.full.get(log_dir)
@@ -56,9 +71,12 @@ class FenceSnapshot:
                 fence = self.leased.get(log_dir)
             if fence is None:
                 fence = self.log_dirs_by_hand.get(log_dir)
-        return self.topics_by_hand.get(topic) if fence is None else fence
+        if fence is None:
+            fence = self.topics_by_hand.get(topic)
+        return self.followers_in_force.get((topic, partition)) if fence is None else fence
 
     def in_force(self) -> list[Fence]:
+        """Those of log dirs and topics."""
         leased = self.leased if self._lease_counts else _NONE
         sources = (self.full, leased, self.log_dirs_by_hand, self.topics_by_hand)
         return [fence for fences in sources for fence in fences.values()]
@@ -106,12 +124,39 @@ class Fences:
 
     def lease(self, reasons: Mapping[str, str], seconds: float) -> None:
         """The same in the guard's words, in place of what it said before; it counts for so many seconds."""
-        if not 0 < seconds <= LONGEST_LEASE_SECONDS:
-            raise BadInput(f"a lease lasts more than 0 and at most {LONGEST_LEASE_SECONDS:.0f} seconds, not {seconds}")
+        _check_seconds(seconds)
         with self._replacing:
             before = self.snapshot.leased if self._seconds() < self.snapshot.leased_until else _NONE
             leased = _renewed(FenceCause.GUARD, before, reasons, self._now())
             self.snapshot = replace(self.snapshot, leased=leased, leased_until=self._seconds() + seconds)
+
+    def lease_followers(self, followers: Iterable[FullFollower], *, epoch: int, seconds: float) -> None:
+        """What followers have no room for, in place of what was said before; it counts for so many seconds."""
+        _check_seconds(seconds)
+        with self._replacing:
+            since = {fence.follower: fence.since for fence in self.snapshot.followers_in_force.values()}
+            fences: dict[Partition, Fence] = {}
+            for each in followers:
+                fence = Fence(
+                    cause=FenceCause.FOLLOWER,
+                    reason=_one_line(each.reason),
+                    since=since.get(each.broker, self._now()),
+                    follower=each.broker,
+                )
+                for partition in each.partitions:
+                    fences.setdefault(partition, fence)
+            self.snapshot = replace(
+                self.snapshot, followers=fences, followers_epoch=epoch, followers_until=self._seconds() + seconds
+            )
+
+    def renew_followers(self, *, epoch: int, seconds: float) -> bool:
+        """Whether this is what was said last: then it counts for so many seconds from now."""
+        _check_seconds(seconds)
+        with self._replacing:
+            if self.snapshot.followers_epoch != epoch:
+                return False
+            self.snapshot = replace(self.snapshot, followers_until=self._seconds() + seconds)
+            return True
 
     def fence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> Fence:
         """By hand. Raises ``BadInput`` for what cannot be fenced, ``NotRecorded`` where it cannot be put on record."""
@@ -186,6 +231,22 @@ def fence_rows(snapshot: FenceSnapshot, placement: Placement) -> list[dict[str, 
     ]
 
 
+def follower_rows(snapshot: FenceSnapshot) -> list[dict[str, object]]:
+    """The same for what followers have no room for: a row for each follower."""
+    fences = snapshot.followers_in_force.values()
+    counts = Counter(fence.follower for fence in fences)
+    return [
+        {
+            "follower": fence.follower,
+            "cause": fence.cause.value,
+            "reason": fence.reason,
+            "since": time_text(fence.since),
+            "partitions": counts[fence.follower],
+        }
+        for fence in {fence.follower: fence for fence in fences}.values()
+    ]
+
+
 def _partitions_behind(fence: Fence, placement: Placement) -> int:
     if fence.log_dir is None:
         return placement.partitions_of(fence.topic or "")
@@ -205,6 +266,11 @@ def _renewed(
         )
         for log_dir, reason in reasons.items()
     }
+
+
+def _check_seconds(seconds: float) -> None:
+    if not 0 < seconds <= LONGEST_LEASE_SECONDS:
+        raise BadInput(f"a lease lasts more than 0 and at most {LONGEST_LEASE_SECONDS:.0f} seconds, not {seconds}")
 
 
 def _check(fence: Fence) -> None:

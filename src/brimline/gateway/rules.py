@@ -125,7 +125,7 @@ class Rules:
             if topic is None:
                 continue  # a topic that nobody here has heard of: the broker answers
             key = key_of(part.producer_id, topic, part.partition) if may_remember and part.producer_id >= 0 else None
-            fence = snapshot.of(topic, placement.log_dir_of(topic, part.partition))
+            fence = snapshot.of(topic, part.partition, placement.log_dir_of(topic, part.partition))
             verdict = self._verdict(topic, part, fence, key, now)
             if verdict.refusal is None:
                 continue

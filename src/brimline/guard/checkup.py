@@ -6,7 +6,7 @@ delays the answer by the stall timeout and no more.
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +20,8 @@ from brimline.guard.clock import Clock
 from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.explain import Finding, Weight, explain_config, explain_disks
+from brimline.guard.follower_client import ClusterClient
+from brimline.guard.follower_findings import explain_followers
 from brimline.guard.gateway_checks import check_gateway
 from brimline.guard.gateway_client import GatewayClient, control_socket
 from brimline.guard.gateway_findings import explain_addresses, explain_layout
@@ -28,7 +30,16 @@ from brimline.guard.percentages import led_tiered_partitions
 from brimline.guard.reclaim_findings import explain_ceiling, explain_rights, explain_survey
 from brimline.guard.reclaim_survey import Surveyor
 from brimline.metrics.jmx import why_no_jmx
-from brimline.model import BrokerId, Failure, FailureKind, LogDirDescription, ObservationFailed, Reason, human_bytes
+from brimline.model import (
+    BrokerId,
+    BrokerLogDirs,
+    Failure,
+    FailureKind,
+    LogDirDescription,
+    ObservationFailed,
+    Reason,
+    human_bytes,
+)
 from brimline.observe.address_rules import AddressRules, ask_address_rules
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.partition_facts import PartitionFacts
@@ -65,6 +76,7 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
         *explain_ballast(config, report),
         *explain_ledger(config, report),
         *_gateway(config, broker_answers=not is_silent),
+        *explain_followers(config, None if is_silent else _volumes_of_all(config, clock)),
     ]
     return CheckUp(findings=tuple(findings))
 
@@ -235,6 +247,17 @@ def _reclaim(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[
         yield _finding("permissions", Weight.NOTE, f"whether records may be deleted is not known: {error.failure}")
         return
     yield from explain_rights(config, survey, may_delete)
+
+
+def _volumes_of_all(config: GuardConfig, clock: Clock) -> Mapping[BrokerId, BrokerLogDirs] | Failure:
+    assert config.broker.node_id is not None
+    client = ClusterClient(config.admin, BrokerId(config.broker.node_id), clock)
+    try:
+        return client.volumes(client.brokers())
+    except ObservationFailed as error:
+        return error.failure
+    finally:
+        client.close()
 
 
 def _gateway(config: GuardConfig, *, broker_answers: bool) -> Iterator[Finding]:

@@ -221,10 +221,18 @@ def _setting(key: Key, reader: PropertyReader) -> Setting:
 
 def _bad_patterns(reader: PropertyReader, settings: Mapping[str, Setting]) -> Iterator[BadInput]:
     """A pattern that protects nothing by mistake would be found out by what is lost."""
+    name = keys.RECLAIM_PROTECTED.name
+    dropped = reader.properties.entry(name).dropped if name in reader.properties else ""
+    if dropped:
+        yield reader.refusal(
+            name,
+            f"a properties file drops the backslash before {dropped[0]}: write two of them, as in \\\\{dropped[0]}",
+        )
+        return
     try:
-        protected_patterns(str(settings[keys.RECLAIM_PROTECTED.name].value))
+        protected_patterns(str(settings[name].value))
     except ValueError as error:
-        yield reader.refusal(keys.RECLAIM_PROTECTED.name, str(error))
+        yield reader.refusal(name, str(error))
 
 
 def _unknown_keys(properties: JavaProperties) -> Iterator[BadInput]:

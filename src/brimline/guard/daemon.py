@@ -26,6 +26,7 @@ from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock import Clock
 from brimline.guard.config import BadConfig, GuardConfig, load_config
 from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
+from brimline.guard.followers import Followers
 from brimline.guard.gateway_client import GatewayClient, control_socket
 from brimline.guard.gateway_news import GatewayNews
 from brimline.guard.gateway_task import GatewayReport, GatewayTask
@@ -134,6 +135,8 @@ class Guard:
             config, clock, self._reclaim_settings, self._publisher.reclaims, self._publisher.reclaim_error
         )
         self._workers += self._reclaims.workers
+        self._followers = Followers(lambda: self.config, clock, self._publisher)
+        self._workers += self._followers.workers
         self._landing = Landing(
             lambda: self.config,
             clock,
@@ -244,6 +247,7 @@ class Guard:
         wait = self._disks.step()
         self._gateway.decided(reasons_of_full_log_dirs(self._disks.report))
         self._moves.decided(self._disks.report)
+        self._followers.decided(self._disks.report)
         self._ballasts.decided(self._disks.report)
         self._reclaims.decided(self._disks.report)
         self._publisher.disks(self._disks.report)
@@ -345,6 +349,9 @@ class Guard:
             mount_points=mount_points(),
             gateway=self._gateway.report,
             moves=self._moves.report,
+            peers=self._followers.peers,
+            orders=self._followers.orders,
+            cordon=self._followers.cordon,
             ballasts=self._ballasts.statuses,
             reclaims=self._reclaims.reports,
             landing=self._landing.report,

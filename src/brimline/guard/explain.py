@@ -26,7 +26,7 @@ class Weight(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     topic: str
-    """What it is about: configuration, volumes, limits, permissions, broker, reclaim, ballast, gateway."""
+    """What it is about: configuration, volumes, limits, permissions, broker, reclaim, ballast, gateway, followers."""
     weight: Weight
     sentence: str
 

@@ -76,6 +76,14 @@ class GatewayClient:
         """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds."""
         self._ask({"op": "lease", "seconds": seconds, "full": dict(full)})
 
+    def hold_back(self, operation: str, *, epoch: int, seconds: float, followers: Json | None) -> bool:
+        """Renew what was said under this epoch, or with ``followers`` say it; whether it is in force now.
+
+        ``operation`` is ``skips`` or ``follower-fences``: what is done for followers that have no room.
+        """
+        said = {} if followers is None else {"followers": followers}
+        return self._ask({"op": operation, "epoch": epoch, "seconds": seconds, **said}).get("inForce") is True
+
     def fence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
         self._ask({"op": "fence", **_target(log_dir, topic), "reason": reason, "by": by})
 

@@ -1,5 +1,21 @@
-"""What the gateway's control socket can be asked: its state, the guard's lease, and fences by hand."""
+"""What the gateway's control socket can be asked: its state, the guard's leases, fences by hand, and the guard's skips.
 
+``skips`` says which partitions are not to grow on which followers, and for how long::
+
+    {"op": "skips", "epoch": 7, "seconds": 10,
+     "followers": {"2": [{"topic": "orders", "topicId": "5e3c1f0a-…", "partitions": [0, 1]}]}}
+
+Without ``followers`` it renews what was said under that epoch. The answer's ``inForce`` is false if that is not what
+the gateway was told last: then it must be told again. What is not renewed in time counts for nothing
+(``gateway.fetch_skips``).
+
+``follower-fences`` goes the same way, and has clients refused instead (``gateway.follower_fences``)::
+
+    {"op": "follower-fences", "epoch": 7, "seconds": 10,
+     "followers": {"2": {"reason": "…", "topics": [{"topic": "orders", "partitions": [0, 1]}]}}}
+"""
+
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +24,9 @@ from brimline import __version__
 from brimline.gateway.control import Command
 from brimline.gateway.counters import LATENCY_BOUNDS, Counters
 from brimline.gateway.describe import DescribeWorker
-from brimline.gateway.fences import Fences, fence_rows
+from brimline.gateway.fences import Fences, fence_rows, follower_rows
+from brimline.gateway.fetch_skips import FollowerSkips, SkippedPartitions, read_followers
+from brimline.gateway.follower_fences import read_full_followers
 from brimline.gateway.forwarder import Forwarder
 from brimline.gateway.placement import PlacementWatch
 from brimline.gateway.rules import Rules
@@ -16,6 +34,7 @@ from brimline.gateway.sequence_memory import SequenceMemory
 from brimline.guard import keys
 from brimline.guard.clock import Clock
 from brimline.guard.config import GuardConfig
+from brimline.guard.log_lines import say
 from brimline.model import BadInput
 
 
@@ -32,6 +51,7 @@ class GatewayCommands:
         memory: SequenceMemory,
         placement: PlacementWatch,
         worker: DescribeWorker | None,
+        skips: FollowerSkips,
     ) -> None:
         self._config = config
         self._forwarder = forwarder
@@ -40,11 +60,23 @@ class GatewayCommands:
         self._memory = memory
         self._placement = placement
         self._worker = worker
+        self._skips = skips
         self._started_at = clock.now()
 
     @property
     def by_name(self) -> Mapping[str, Command]:
-        return {"state": self._state, "lease": self._lease, "fence": self._fence, "unfence": self._unfence}
+        return {
+            "state": self._state,
+            "lease": self._lease,
+            "fence": self._fence,
+            "unfence": self._unfence,
+            "skips": self._skip,
+            "follower-fences": self._fence_followers,
+        }
+
+    @property
+    def _can_skip(self) -> bool:
+        return self._config.is_enforcing and any(each.carries_replication for each in self._config.layout.fronted)
 
     def _state(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
         forwarder, counters = self._forwarder, self._forwarder.counters
@@ -62,6 +94,7 @@ class GatewayCommands:
                         "upstream": str(each.upstream),
                         "protocol": each.client_protocol.value,
                         "connections": forwarder.open_connections(each.name),
+                        "replication": each.carries_replication,
                     }
                     for each in self._config.layout.fronted
                 ],
@@ -73,9 +106,11 @@ class GatewayCommands:
                 "bytes": {"toBroker": counters.bytes_to_broker, "toClients": counters.bytes_to_clients},
                 "requests": {"total": counters.requests, "produce": counters.produce_requests},
                 "fences": fence_rows(self._fences.snapshot, self._placement.placement),
+                "followerFences": follower_rows(self._fences.snapshot),
                 "refusals": counters.refused.document(),
                 "wouldHaveRefused": counters.would_refuse.document(),
                 "sequences": {"held": self._memory.held, "evicted": self._memory.evicted},
+                "skips": self._skips_document(),
                 "latency": _latency(counters),
                 "describe": {
                     "workerRestarts": self._worker.restarts if self._worker else 0,
@@ -92,6 +127,44 @@ class GatewayCommands:
         self._fences.lease({str(path): str(reason) for path, reason in full.items()}, float(seconds))
         return {}
 
+    def _skip(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        epoch, seconds, followers = request.get("epoch"), request.get("seconds"), request.get("followers")
+        if not isinstance(epoch, int) or not isinstance(seconds, int | float):
+            raise BadInput("skips have an epoch, the seconds that they last, and followers unless they are renewed")
+        if not self._can_skip:
+            raise BadInput("this gateway does not stand between the brokers, or only observes: it cannot skip anything")
+        if followers is None:
+            return {"inForce": self._skips.renew(epoch=epoch, seconds=float(seconds))}
+        before = self._skips.snapshot.followers
+        self._skips.put(read_followers(followers), epoch=epoch, seconds=float(seconds))
+        _say_skips(before, self._skips.snapshot.followers)
+        return {"inForce": True}
+
+    def _fence_followers(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        epoch, seconds, followers = request.get("epoch"), request.get("seconds"), request.get("followers")
+        if not isinstance(epoch, int) or not isinstance(seconds, int | float):
+            raise BadInput("follower-fences have an epoch, the seconds that they last, and followers unless renewed")
+        if followers is None:
+            return {"inForce": self._fences.renew_followers(epoch=epoch, seconds=float(seconds))}
+        self._fences.lease_followers(read_full_followers(followers), epoch=epoch, seconds=float(seconds))
+        return {"inForce": True}
+
+    def _skips_document(self) -> Mapping[str, Any]:
+        snapshot, counted = self._skips.snapshot, self._forwarder.counters.fetches
+        in_force = snapshot.followers if snapshot.is_in_force else {}
+        return {
+            "possible": self._can_skip,
+            "epoch": snapshot.epoch,
+            "secondsLeft": round(snapshot.seconds_left, 3),
+            "followers": [{"broker": broker, "partitions": each.count} for broker, each in in_force.items()],
+            "fetchesRewritten": counted.rewritten,
+            "partitionsSkipped": counted.skipped,
+            "partitionsProbed": counted.probed,
+            "bytesWithheld": counted.withheld_bytes,
+            "sessionsRestarted": counted.restarted,
+            "answersNotUnderstood": counted.not_understood,
+        }
+
     def _fence(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._fences.fence(**_target(request), reason=str(request.get("reason", "")), by=str(request.get("by", "")))
         return {}
@@ -99,6 +172,16 @@ class GatewayCommands:
     def _unfence(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._fences.unfence(**_target(request), reason=str(request.get("reason", "")), by=str(request.get("by", "")))
         return {}
+
+
+def _say_skips(before: Mapping[int, SkippedPartitions], now: Mapping[int, SkippedPartitions]) -> None:
+    """One line when a follower is first skipped and one when it no longer is."""
+    for broker in now.keys() - before.keys():
+        count = now[broker].count
+        text = f"broker {broker} has no room: {count} partitions are not replicated to it"
+        say(logging.WARNING, "skipping", text, follower=broker, partitions=count)
+    for broker in before.keys() - now.keys():
+        say(logging.INFO, "skipped-no-more", f"broker {broker} is replicated to again", follower=broker)
 
 
 def _target(request: Mapping[str, Any]) -> dict[str, str | None]:

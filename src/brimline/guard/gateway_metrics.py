@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brimline.guard.gateway_state import GatewayState, Refused
+from brimline.guard.gateway_state import GatewayState, Refused, SkippedFetches
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric
 from brimline.model.samples import MetricFamily
@@ -26,6 +26,11 @@ OF_A_GATEWAY_THAT_ANSWERS: tuple[Metric, ...] = (
     catalogue.GATEWAY_DESCRIBE_FAILURES,
     catalogue.GATEWAY_DESCRIBE_RESTARTS,
     catalogue.GATEWAY_ADDED_LATENCY,
+    catalogue.GATEWAY_FETCHES_REWRITTEN,
+    catalogue.GATEWAY_PARTITIONS_SKIPPED,
+    catalogue.GATEWAY_WITHHELD_BYTES,
+    catalogue.GATEWAY_SESSIONS_RESTARTED,
+    catalogue.GATEWAY_FETCHES_NOT_UNDERSTOOD,
 )
 
 
@@ -49,6 +54,7 @@ def gateway_families(state: GatewayState) -> list[MetricFamily]:
         catalogue.GATEWAY_DESCRIBE_FAILURES.single(state.describe_failures),
         catalogue.GATEWAY_DESCRIBE_RESTARTS.single(state.describe_restarts),
         catalogue.GATEWAY_ADDED_LATENCY.histogram(state.latency.bounds, state.latency.counts, state.latency.sum),
+        *_skipped(state.skipped),
     ]
 
 
@@ -69,6 +75,16 @@ def _fences(state: GatewayState) -> list[MetricFamily]:
     return [
         catalogue.GATEWAY_FENCE.family(rows, [1] * len(rows)),
         catalogue.GATEWAY_FENCED_PARTITIONS.family(rows, [fence.partitions for fence in state.fences]),
+    ]
+
+
+def _skipped(skipped: SkippedFetches) -> list[MetricFamily]:
+    return [
+        catalogue.GATEWAY_FETCHES_REWRITTEN.single(skipped.rewritten),
+        catalogue.GATEWAY_PARTITIONS_SKIPPED.single(skipped.partitions_skipped),
+        catalogue.GATEWAY_WITHHELD_BYTES.single(skipped.bytes_withheld),
+        catalogue.GATEWAY_SESSIONS_RESTARTED.single(skipped.sessions_restarted),
+        catalogue.GATEWAY_FETCHES_NOT_UNDERSTOOD.single(skipped.not_understood),
     ]
 
 

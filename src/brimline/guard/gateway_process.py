@@ -32,6 +32,8 @@ from brimline.gateway.describe import DescribeWorker
 from brimline.gateway.describe_job import BrokerAccess
 from brimline.gateway.describe_rule import DescribeRule
 from brimline.gateway.fences import Fences
+from brimline.gateway.fetch_rule import fetch_rules
+from brimline.gateway.fetch_skips import FollowerSkips
 from brimline.gateway.forwarder import Forwarder, ForwarderSettings, Listener
 from brimline.gateway.listening import listening_sockets, passed_sockets, resolved
 from brimline.gateway.loop import EventLoop
@@ -101,6 +103,7 @@ class Gateway:
         self._fences = Fences(
             state_dir=state_dir, node_id=config.broker.node_id, log_dirs=config.broker.log_dirs, now=clock.now
         )
+        self._skips = FollowerSkips()
         self._placement = PlacementWatch(config.broker.log_dirs)
         self._folder_problems: dict[str, str | None] = {}
         self._listed: set[str] = set()
@@ -148,6 +151,7 @@ class Gateway:
             self._memory,
             self._placement,
             self._describe_worker,
+            self._skips,
         )
         control = ControlServer(control_socket(self._config), commands.by_name)
         control.start()
@@ -187,12 +191,14 @@ class Gateway:
             sockets = tuple(passed.pop(fronted.name, ())) or _own_sockets(fronted)
             family, address = resolved(fronted.upstream.host, fronted.upstream.port)
             tls = self._tls.get(fronted.name)
+            may_skip = fronted.carries_replication and self._config.is_enforcing
             yield Listener(
                 name=fronted.name,
                 sockets=sockets,
                 upstream_family=family,
                 upstream=address,
                 needs_login=fronted.client_protocol.uses_sasl,
+                judge=fetch_rules(self._rules, self._skips, self._counters.fetches) if may_skip else None,
                 client_tls=tls.client_context if tls and fronted.has_client_tls else None,
                 broker_tls=tls.upstream_context if tls and fronted.has_broker_tls else None,
             )
@@ -267,6 +273,15 @@ class Gateway:
         for worker in self._workers:
             if not worker.is_alive:
                 worker.start()
+        for follower, skipped in self._skips.drop_expired().items():
+            say(
+                logging.WARNING,
+                "skips-expired",
+                f"the guard no longer says that broker {follower} has no room: its {skipped.count} partitions that "
+                "were skipped are replicated again",
+                follower=follower,
+                partitions=skipped.count,
+            )
         self._loop.later(_HOUSEKEEPING, self._keep_house)
 
     def _look_at_burst(self) -> None:

@@ -73,6 +73,17 @@ class AddedLatency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedFetches:
+    """What the gateway did to fetches of followers without room, since it was started."""
+
+    rewritten: int = 0
+    partitions_skipped: int = 0
+    bytes_withheld: int = 0
+    sessions_restarted: int = 0
+    not_understood: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayState:
     version: str
     pid: int
@@ -96,6 +107,7 @@ class GatewayState:
     describe_failures: int
     describe_restarts: int
     latency: AddedLatency
+    skipped: SkippedFetches
 
     @property
     def is_enforcing(self) -> bool:
@@ -133,6 +145,7 @@ def read_gateway_state(document: Json) -> GatewayState:
         describe_failures=int(document["describe"]["failures"]),
         describe_restarts=int(document["describe"]["workerRestarts"]),
         latency=_latency(document["latency"]),
+        skipped=_skipped(document.get("skips")),
     )
 
 
@@ -180,6 +193,19 @@ def _latency(latency: Json) -> AddedLatency:
     if len(counts) != len(bounds) + 1:
         raise ValueError("a histogram has one count more than bounds")
     return AddedLatency(bounds=bounds, counts=counts, sum=float(latency["sum"]))
+
+
+def _skipped(skips: Json | None) -> SkippedFetches:
+    """A gateway of before could not do it, so it never did."""
+    if skips is None:
+        return SkippedFetches()
+    return SkippedFetches(
+        rewritten=int(skips["fetchesRewritten"]),
+        partitions_skipped=int(skips["partitionsSkipped"]),
+        bytes_withheld=int(skips["bytesWithheld"]),
+        sessions_restarted=int(skips["sessionsRestarted"]),
+        not_understood=int(skips["answersNotUnderstood"]),
+    )
 
 
 def _time(text: str) -> datetime:

@@ -314,6 +314,27 @@ GATEWAY_REFUSALS = Key(
         "is answered later. Nobody else waits for it."
     ),
 )
+FOLLOWER_ACTION = Key(
+    name="brimline.follower.action",
+    kind=Kind.CHOICE,
+    default="auto",
+    choices=("auto", "skip", "fence"),
+    sentence=(
+        "What is done about a follower whose disk is full. skip: it is not sent the partitions that it has no room "
+        "for, leaves the ISR and catches up later; fence: Produce for them is refused, so that no replica falls "
+        "behind; auto: skip where brimline.gateway.listeners names the listener that the brokers use among "
+        "themselves, else fence."
+    ),
+)
+CORDON = Key(
+    name="brimline.cordon",
+    kind=Kind.BOOLEAN,
+    default=True,
+    sentence=(
+        "Whether a full log dir is put into the broker's dynamic cordoned.log.dirs (Kafka 4.3 and later), so that no "
+        "new replica is put there, and taken out when it has room. Only with brimline.enforcement=gateway."
+    ),
+)
 RELEASE_MARGIN = Key(
     name="brimline.disk.release.margin.percent",
     kind=Kind.INT,
@@ -448,6 +469,8 @@ KEYS: tuple[Key, ...] = (
     GATEWAY_HEADER_TIMEOUT,
     GATEWAY_DRAIN_TIMEOUT,
     GATEWAY_REFUSALS,
+    FOLLOWER_ACTION,
+    CORDON,
     RELEASE_MARGIN,
     FAST_SAMPLING,
     FAST_SAMPLING_FLOOR,

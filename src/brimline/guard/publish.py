@@ -17,7 +17,10 @@ from brimline import __version__
 from brimline.decide.disk_state import DiskState
 from brimline.guard.ballast_task import BallastStatus
 from brimline.guard.clock import Clock
+from brimline.guard.cordon_task import CordonReport
 from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.guard.follower_metrics import cordon_families, order_families, peer_families
+from brimline.guard.follower_report import OrderReport, PeerReport
 from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS, gateway_families
 from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.landing_task import LandingReport
@@ -138,6 +141,15 @@ class Publisher:
             catalogue.MOVES_INTO_FULL.family(rows, counts),
             catalogue.MOVES_PAUSED.family(rows, counts if report.is_held else [0] * len(counts)),
         )
+
+    def peers(self, report: PeerReport) -> None:
+        self._board.put(*peer_families(report))
+
+    def follower_orders(self, report: OrderReport) -> None:
+        self._board.put(*order_families(report))
+
+    def cordons(self, report: CordonReport) -> None:
+        self._board.put(*cordon_families(report))
 
     def landing(self, report: LandingReport) -> None:
         outcomes = (("sent", report.sent), ("dropped", report.dropped), ("failed", report.failed))

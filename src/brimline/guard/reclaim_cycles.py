@@ -18,7 +18,7 @@ from brimline.guard.reclaim_news import ReclaimNews
 from brimline.guard.reclaim_report import CycleFigures, Totals, figures_of
 
 LEFT_BEHIND = "whoever planned it is gone: what is still needed is planned anew"
-SUPERSEDED = "a newer plan has taken its place"
+SUPERSEDED = "a newer plan takes its place"
 
 FilesLeft = Callable[[Sequence[PlannedTrim]], Sequence[Left]]
 
@@ -94,6 +94,10 @@ class ReclaimCycles:
                 self._ended(figures_of(each.cycle))
             else:
                 yield wait
+
+    def retire(self) -> None:
+        """No plan that was made so far sends anything more; what was sent is watched."""
+        self._newest = None
 
     def forget(self) -> None:
         """They are on record: whoever comes next goes on with them."""

@@ -20,6 +20,7 @@ from brimline.act.ledger_state import CycleRecord, TrimPhase, TrimRecord
 from brimline.act.trim_cluster import TrimCluster
 from brimline.act.trim_files import files_left
 from brimline.act.trims import TrimExecutor
+from brimline.durable_files import NotRecorded
 from brimline.guard.clock import Clock
 from brimline.guard.config import GuardConfig
 from brimline.guard.reclaim_cycles import LEFT_BEHIND
@@ -54,10 +55,11 @@ class Progress:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedOut:
     """``cycles``: those that were left behind, then the new ones. ``left_out``: was true when it was shown, and is not
-    any more."""
+    any more. ``broken_off``: why nothing more could be done in the middle of it."""
 
     cycles: tuple[CycleRecord, ...]
     left_out: tuple[LeftOut, ...]
+    broken_off: str | None = None
 
     @property
     def abandoned(self) -> int:
@@ -98,7 +100,10 @@ class HandCycles:
         return tuple(self._left_behind({path for device in shown.devices for path in device.log_dirs}))
 
     def carry_out(self, shown: Preview, *, is_waiting: bool, report: Callable[[Progress], None]) -> CarriedOut:
-        """``is_waiting``: until the space is back; else until every leader has answered."""
+        """``is_waiting``: until the space is back; else until every leader has answered.
+
+        Raises ``Refused`` or ``NotRecorded``: then nothing was deleted.
+        """
         self.refuse_while_paused()
         policy = Wanted(plan=shown.filed).policy(self._config.reclaim_policy)
         with ExitStack() as stack:
@@ -119,8 +124,10 @@ class HandCycles:
             for device, trims in still.trims.items():
                 begun = self._begin(self._plan(device, survey, trims, shown.radius))
                 executors.append(self._executor(begun, cluster, objection, survey.took))
-            self._run(executors, _is_over if is_waiting else _is_answered, report)
-        return CarriedOut(cycles=tuple(each.cycle for each in executors), left_out=still.left_out)
+            broken_off = self._run(executors, _is_over if is_waiting else _is_answered, report)
+        return CarriedOut(
+            cycles=tuple(each.cycle for each in executors), left_out=still.left_out, broken_off=broken_off
+        )
 
     def _lock(self, stack: ExitStack, shown: Preview) -> set[str]:
         """The log dirs that are ours now. Raises ``Refused`` for those that somebody else is at work on."""
@@ -133,7 +140,8 @@ class HandCycles:
             elif device.trims:
                 raise Refused(
                     f"another cycle, the guard's or one by hand, is at work on the volume of "
-                    f"{', '.join(device.log_dirs)}: nothing was deleted; brimline ledger shows it"
+                    f"{', '.join(device.log_dirs)}: nothing was deleted; brimline ledger shows it. To have more "
+                    "deleted while the guard is at work, lower the ceiling in the properties file and send it SIGHUP"
                 )
         return ours
 
@@ -167,13 +175,18 @@ class HandCycles:
         executors: Sequence[TrimExecutor],
         is_enough: Callable[[TrimRecord], bool],
         report: Callable[[Progress], None],
-    ) -> None:
-        """Until it is enough for every trim."""
+    ) -> str | None:
+        """Until it is enough for every trim, or why it could not go on. Raises ``NotRecorded`` if nothing was sent."""
         while True:
-            waits = [wait for executor in executors if (wait := executor.step()) is not None]
+            try:
+                waits = [wait for executor in executors if (wait := executor.step()) is not None]
+            except NotRecorded as error:
+                if not any(trim.requests for executor in executors for trim in executor.cycle.trims):
+                    raise
+                return error.why
             report(_progress(executors))
             if all(is_enough(trim) for executor in executors for trim in executor.cycle.trims):
-                return
+                return None
             self._sleep(min(min(waits, default=_LONGEST_SLEEP), _LONGEST_SLEEP))
 
 

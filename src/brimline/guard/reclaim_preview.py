@@ -20,9 +20,9 @@ from brimline.guard.clock import Clock
 from brimline.guard.config import GuardConfig
 from brimline.guard.reclaim_recheck import LeftOut, current_logs, recheck, refuse_other_cluster
 from brimline.guard.reclaim_survey import ReclaimSurvey, Surveyor
-from brimline.guard.reclaim_trims import planned_trims
-from brimline.model import BadInput, BrokerId, Bytes, Offset, TopicPartition
-from brimline.model.blast_radius import BlastRadius, DoomedRange, GroupsSeen
+from brimline.guard.reclaim_trims import doomed_range, planned_trims
+from brimline.model import BadInput, BrokerId, Bytes, TopicPartition
+from brimline.model.blast_radius import BlastRadius, GroupsSeen
 from brimline.model.reclaim import CEILING_OFF, DeviceFacts, ReclaimPolicy
 from brimline.model.reclaim_plan import DevicePlan
 from brimline.observe.cluster_id import cluster_id
@@ -175,18 +175,6 @@ def preview_of(
 def broker_client(config: GuardConfig, clock: Clock) -> BrokerClient:
     assert config.broker.node_id is not None
     return BrokerClient(config.admin, BrokerId(config.broker.node_id), clock)
-
-
-def doomed_range(trim: PlannedTrim) -> DoomedRange:
-    return DoomedRange(
-        partition=trim.partition,
-        begin=Offset(max(trim.segments.first, trim.log_start)),
-        end=trim.target,
-        segments=trim.segments.count,
-        bytes=trim.allocated_bytes,
-        oldest_ms=trim.oldest_ms,
-        newest_ms=trim.newest_ms,
-    )
 
 
 def _chosen(survey: ReclaimSurvey, wanted: Wanted) -> list[int]:

@@ -50,6 +50,7 @@ class ReclaimSurvey:
     seconds: float
     """The same on the monotonic clock."""
     took: float = 0.0
+    """Seconds of work on this host. What a silent leader is waited for is not among them: it keeps nobody busy."""
     volumes: tuple[VolumeReading, ...]
     tables: BrokerTables
     plan: ReclaimPlan
@@ -95,7 +96,9 @@ class Surveyor:
         """
         begun = self._clock.seconds()
         scans = self._scans(log_dirs)
+        asked = self._clock.seconds()
         facts = self._client.replica_facts(_replicas(scans))
+        begun += self._clock.seconds() - asked
         return self._survey(begun, policy, scans, facts, self._volumes([scan.path for scan in scans]))
 
     def again(self, policy: ReclaimPolicy, before: ReclaimSurvey) -> ReclaimSurvey:
@@ -107,7 +110,9 @@ class Surveyor:
         begun = self._clock.seconds()
         volumes = self._volumes(before.tables.log_dirs)
         scans = self._scans(before.tables.log_dirs)
+        asked = self._clock.seconds()
         starts = self._client.present_starts(before.facts, _watched(before))
+        begun += self._clock.seconds() - asked
         facts = replace(before.facts, log_starts={**before.facts.log_starts, **starts})
         return self._survey(begun, policy, scans, facts, volumes)
 

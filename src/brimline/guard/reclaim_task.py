@@ -9,7 +9,8 @@ other brokers trim the same partitions, nothing more is sent.
 
 **A device has one task.** There is one for each log dir, and the one of the device's first log dir speaks for it; a
 file system that hangs holds up its own task alone. While cycles are under way the device's lock is held, because a
-broker that shares the volume cannot see what of it is going. A pause lets go of it, for whoever works by hand.
+broker that shares the volume cannot see what of it is going. When that broker's guard waits for its turn, nothing more
+is planned before those cycles are over, and it gets it. A pause lets go of the lock, too.
 """
 
 import math
@@ -34,7 +35,7 @@ from brimline.guard.reclaim_report import Doing, ReclaimReport
 from brimline.guard.reclaim_sentences import no_longer_needed
 from brimline.guard.reclaim_settings import ReclaimSettings
 from brimline.guard.reclaim_survey import ReclaimSurvey, Surveyor
-from brimline.guard.reclaim_trims import cycle_plan, doomed_ranges, planned_trims
+from brimline.guard.reclaim_trims import cycle_plan, doomed_range, planned_trims
 from brimline.model import BrimlineError, Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.model.blast_radius import BlastRadius, GroupsSeen
 from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
@@ -124,6 +125,8 @@ class ReclaimTask:
             self._leave_to_others()
             return RETRY
         if volume.state is DiskState.UNKNOWN:
+            if self._is_seen_by_others(volume):
+                self._let_go()
             return self._told(volume, settings, Doing.UNWATCHED, str(volume.reading.failure), RETRY)
         if settings.is_off and not self._cycles and not self._may_be_left_behind():
             return self._told(volume, settings, Doing.OFF, None, _WHILE_OFF)
@@ -163,6 +166,7 @@ class ReclaimTask:
             self._news.pause(pause)
             self._is_urgent = self._is_urgent or pause is None
             self._pause = pause
+            self._cycles.retire()  # the device is let go: what is needed after a pause is planned anew
         for record in self._cycles.left_behind(volume.log_dirs):
             if self._parts.lock.take():
                 self._cycles.adopt(record, settings.pace(record.plan.total_bytes))
@@ -177,6 +181,8 @@ class ReclaimTask:
             self._due, self._decided_by = now, settings
         if now < self._due:
             return self._due - now
+        if self._parts.lock.is_wanted_by_others:
+            return RETRY  # it is their turn as soon as what we sent is back
         is_above = _is_above(self._parts.surveyor.look(self._log_dir), settings)
         acts = is_above and settings.is_applied and self._pause is None
         wait = self._turn.wait() if acts else 0.0
@@ -223,7 +229,7 @@ class ReclaimTask:
         except ObservationFailed as error:
             self._news.no_blast_radius(error.failure)
             return None
-        return blast_radius(doomed_ranges(trims), seen)
+        return blast_radius([doomed_range(trim) for trim in trims], seen)
 
     def _objection(self) -> str | None:
         """Why nothing more of the newest plan is to be sent; raises ``ObservationFailed`` where that is not known."""
@@ -252,10 +258,20 @@ class ReclaimTask:
     def _delay(self) -> float:
         return self._settings().interval * JITTER * self._parts.chance()
 
-    def _leave_to_others(self) -> None:
+    def _is_seen_by_others(self, volume: VolumeStatus) -> bool:
+        """Only this log dir is out of sight: another one speaks for the device meanwhile, and needs its lock."""
+        volumes = () if self._disks is None else self._disks.volumes
+        return any(
+            each.reading.device == volume.reading.device and each.state is not DiskState.UNKNOWN for each in volumes
+        )
+
+    def _let_go(self) -> None:
         self._cycles.forget()
         self._turn.end()
         self._survey = None
+
+    def _leave_to_others(self) -> None:
+        self._let_go()
         if self.report is not None:
             self.report = None
             self._changed()

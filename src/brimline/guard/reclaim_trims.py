@@ -1,7 +1,7 @@
 """From a survey to what goes on record: the trims of one device, oldest first, and the entry that begins a cycle."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from brimline.act.ledger_entries import CycleId, Plan, PlannedTrim, SegmentRange
@@ -22,19 +22,17 @@ def planned_trims(survey: ReclaimSurvey, device: str) -> tuple[PlannedTrim, ...]
     return tuple(_trim(survey, log) for log in sorted(rows, key=lambda log: int(outcomes.oldest_ms[log])))
 
 
-def doomed_ranges(trims: Sequence[PlannedTrim]) -> list[DoomedRange]:
-    return [
-        DoomedRange(
-            partition=trim.partition,
-            begin=trim.log_start,
-            end=trim.target,
-            segments=trim.segments.count,
-            bytes=trim.allocated_bytes,
-            oldest_ms=trim.oldest_ms,
-            newest_ms=trim.newest_ms,
-        )
-        for trim in trims
-    ]
+def doomed_range(trim: PlannedTrim) -> DoomedRange:
+    """What is below the first segment that goes is lost already, or goes by ordinary retention."""
+    return DoomedRange(
+        partition=trim.partition,
+        begin=Offset(max(trim.segments.first, trim.log_start)),
+        end=trim.target,
+        segments=trim.segments.count,
+        bytes=trim.allocated_bytes,
+        oldest_ms=trim.oldest_ms,
+        newest_ms=trim.newest_ms,
+    )
 
 
 def cycle_plan(survey: ReclaimSurvey, device: str, cycle: CycleId, by: str, losses: BlastRadius | None = None) -> Plan:

@@ -17,6 +17,15 @@
      "moves": null | {
        "paused": true, "since": "…", "valueBefore": null | "20000000", "does": "holds up the move of …",
        "logDirs": [{"logDir": "/data/a", "partitions": ["orders-0"]}], "failure": null | {…}, "whatToDo": "…"},
+     "followers": null | {
+       "action": "skip" | "fence", "why": "skip, because …", "possible": true, "inForce": null | "skip" | "fence",
+       "patienceSeconds": 180.0, "failure": null | {…},
+       "peers": {"fresh": 2, "stale": 0, "silent": 0, "no-volumes": 0},
+       "unanswered": [{"broker": 3, "state": "stale", "ageSeconds": 12.5, "failure": null | {…}}],
+       "full": [{"broker": 3, "logDirs": ["/data/a"], "partitions": 12, "heldBack": true, "failure": null | {…},
+                 "does": "broker 3 has no room: …", "whatToDo": "…"}]},
+     "cordon": {"wanted": true, "supported": null | true, "logDirs": ["/data/a"], "byOperator": [], "keptOpen": [],
+                "failure": null | {…}},
      "ballast": null | {
        "wantedBytes": 1073741824, "volumes": [
          {"device": "8:1", "path": "/data/a/.brimline-ballast", "bytes": 1073741824, "inPlace": true, "releases": 0,
@@ -61,7 +70,9 @@
 
 What is unknown is ``null``. ``highest`` has the ten fullest; all of them are in ``/metrics``. ``gateway`` is ``null``
 where there is none and none is wanted; ``lately`` is what it refused in the last minute, or what it would have refused.
-``moves`` are those between log dirs that go into a full one. ``landing`` is ``null`` where no snapshots are wanted.
+``moves`` are those between log dirs that go into a full one. ``followers`` is ``null`` where there is no other broker;
+``unanswered`` has those whose disks are not freshly known, ``full`` those with a full disk. ``landing`` is ``null``
+where no snapshots are wanted.
 Keys are added, never changed or removed, while ``version`` stays.
 """
 
@@ -77,7 +88,10 @@ from brimline.guard import keys
 from brimline.guard.ballast_news import ballast_document
 from brimline.guard.ballast_task import BallastStatus
 from brimline.guard.config import GuardConfig
+from brimline.guard.cordon_task import CordonReport
 from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.guard.follower_document import cordon_document, follower_document
+from brimline.guard.follower_report import OrderReport, PeerReport
 from brimline.guard.gateway_document import failure_document, gateway_document, time_text
 from brimline.guard.gateway_task import GatewayReport
 from brimline.guard.landing_document import landing_document
@@ -111,6 +125,9 @@ class GuardState:
     mount_points: Mapping[str, str]
     gateway: GatewayReport
     moves: MoveReport
+    peers: PeerReport
+    orders: OrderReport
+    cordon: CordonReport
     ballasts: Sequence[BallastStatus] = ()
     reclaims: Sequence[ReclaimReport] = ()
     landing: LandingReport | None = None
@@ -145,6 +162,8 @@ def state_document(state: GuardState) -> bytes:
         },
         "volumes": [_volume(volume, state) for volume in state.disks.volumes],
         "moves": _moves(state),
+        "followers": follower_document(state.peers, state.orders, state.seconds),
+        "cordon": cordon_document(state.cordon),
         "ballast": ballast_document(state.ballasts, Bytes(config.number(keys.BALLAST_BYTES))),
         "reclaim": reclaim_document(state.reclaims, ReclaimSettings.of(config), state.seconds),
         "gateway": gateway_document(state.gateway, config.path),

@@ -175,6 +175,45 @@ MOVES_PAUSED = _gauge(
     ("log_dir",),
 )
 
+PEERS = _gauge(
+    "peers",
+    "Other brokers of the cluster by what is known of their disks: fresh, stale (the last answer still counts), silent "
+    "(nothing is known) or no-volumes (before Kafka 3.3, which does not tell).",
+    ("state",),
+)
+PEER_FULL_LOG_DIRS = _gauge(
+    "peer_full_log_dirs",
+    "Log dirs of another broker that are full by the limits of this guard; only brokers that have one are listed.",
+    ("peer",),
+)
+PEER_QUESTIONS = _counter(
+    "peer_questions",
+    "Questions to other brokers by kind: brokers (which there are), volumes (a hundred bytes each) or details (which "
+    "partitions are in a full log dir).",
+    ("kind",),
+)
+FOLLOWER_PARTITIONS = _gauge(
+    "follower_partitions_without_room",
+    "Partitions led here that have a replica in a full log dir of this follower.",
+    ("follower", "action"),
+)
+FOLLOWER_HELD_BACK = _gauge(
+    "follower_partitions_held_back",
+    "Those of them that the gateway keeps from growing: by not replicating them (skip) or by refusing Produce (fence).",
+    ("follower", "action"),
+)
+FOLLOWER_ACTION_POSSIBLE = _gauge(
+    "follower_action_possible",
+    "1 if something can be done about a full follower: brimline.enforcement is gateway, and what has to run through it "
+    "does.",
+)
+CORDONED = _gauge(
+    "cordoned_log_dir",
+    "1 for every log dir that is cordoned, so that no new replica is put there; by the guard because it is full, or by "
+    "an operator.",
+    ("log_dir", "by"),
+)
+
 BALLAST_BYTES = _gauge(
     "ballast_bytes",
     "Size of the file that is given back when the volume runs out; 0 while there is none.",
@@ -367,6 +406,21 @@ GATEWAY_DESCRIBE_FAILURES = _counter(
 GATEWAY_DESCRIBE_RESTARTS = _counter(
     "gateway_describe_worker_restarts", "How often the process that completes them ended and was started again."
 )
+GATEWAY_FETCHES_REWRITTEN = _counter(
+    "gateway_fetches_rewritten", "Fetches of followers without room from which the gateway took partitions out."
+)
+GATEWAY_PARTITIONS_SKIPPED = _counter(
+    "gateway_partitions_skipped", "How often a partition was left out of a fetch of a follower without room."
+)
+GATEWAY_WITHHELD_BYTES = _counter(
+    "gateway_withheld_bytes", "Bytes of records that were taken out of answers to followers without room.", unit="bytes"
+)
+GATEWAY_SESSIONS_RESTARTED = _counter(
+    "gateway_fetch_sessions_restarted", "Fetch sessions of followers that were begun anew to skip something."
+)
+GATEWAY_FETCHES_NOT_UNDERSTOOD = _counter(
+    "gateway_fetches_not_understood", "Answers to fetches that could not be read and passed; nothing is skipped there."
+)
 GATEWAY_ADDED_LATENCY = Metric(
     name="gateway_added_latency_seconds",
     kind=Kind.HISTOGRAM,
@@ -395,6 +449,13 @@ CATALOGUE: tuple[Metric, ...] = (
     LIMIT_FREE_BYTES,
     MOVES_INTO_FULL,
     MOVES_PAUSED,
+    PEERS,
+    PEER_FULL_LOG_DIRS,
+    PEER_QUESTIONS,
+    FOLLOWER_PARTITIONS,
+    FOLLOWER_HELD_BACK,
+    FOLLOWER_ACTION_POSSIBLE,
+    CORDONED,
     BALLAST_BYTES,
     BALLAST_WANTED,
     BALLAST_RELEASES,
@@ -456,5 +517,10 @@ CATALOGUE: tuple[Metric, ...] = (
     GATEWAY_DESCRIBE_FAILURES,
     GATEWAY_DESCRIBE_RESTARTS,
     GATEWAY_ADDED_LATENCY,
+    GATEWAY_FETCHES_REWRITTEN,
+    GATEWAY_PARTITIONS_SKIPPED,
+    GATEWAY_WITHHELD_BYTES,
+    GATEWAY_SESSIONS_RESTARTED,
+    GATEWAY_FETCHES_NOT_UNDERSTOOD,
 )
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in CATALOGUE}

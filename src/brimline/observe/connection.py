@@ -99,6 +99,12 @@ class Connection:
             for node in sorted(self._manager.cluster.brokers(), key=lambda node: node.node_id)
         }
 
+    def refresh_brokers(self, deadline: Deadline) -> None:
+        """Have the cluster list its live brokers again. Raises ``ObservationFailed`` if nobody answers."""
+        answer = self.ask_any(partial(MetadataRequest, topics=[]), deadline)
+        if answer.brokers:
+            self._manager.cluster.update_metadata(answer)
+
     def ask(self, broker: BrokerId, request: object, deadline: Deadline) -> Any:
         """One broker's answer, or ``ObservationFailed``."""
         answer = self.ask_each({broker: (broker, request)}, deadline)[broker]

@@ -14,7 +14,7 @@ mark is read as UTF-8 instead: to Java the mark would be part of the first key, 
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from brimline.model.failures import BadInput
@@ -22,16 +22,22 @@ from brimline.model.failures import BadInput
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "f": "\f"}
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+_NEEDED = frozenset("\\u:=#! \t\f")
+"""Characters whose backslash has a purpose, besides those in ``_ESCAPES``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyEntry:
-    """One ``key=value`` as written. ``line`` is where its logical line begins; ``None`` when it came from no file."""
+    """One ``key=value`` as written. ``line`` is where its logical line begins; ``None`` when it came from no file.
+
+    ``dropped``: characters of the value that stood behind a backslash which means nothing, and which Java drops.
+    """
 
     key: str
     value: str
     source: str
     line: int | None = None
+    dropped: str = field(default="", compare=False)
 
     @property
     def where(self) -> str:
@@ -133,7 +139,15 @@ def _entry(line: str, number: int, source: str) -> PropertyEntry:
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(_BLANKS)
     where = f"{source} line {number}"
-    return PropertyEntry(_unescaped(line[:key_end], where), _unescaped(rest, where), source, number)
+    dropped = "".join(char for char in _behind_backslashes(rest) if char not in _NEEDED and char not in _ESCAPES)
+    return PropertyEntry(_unescaped(line[:key_end], where), _unescaped(rest, where), source, number, dropped)
+
+
+def _behind_backslashes(text: str) -> Iterator[str]:
+    position = 0
+    while 0 <= (backslash := text.find("\\", position)) < len(text) - 1:
+        yield text[backslash + 1]
+        position = backslash + 2
 
 
 def _key_end(line: str) -> int:

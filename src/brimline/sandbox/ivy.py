@@ -45,7 +45,7 @@ def find_ivy() -> Path:
     jars = Path(spec.origin).parent / "jars" if spec and spec.origin else None
     found = sorted(jars.glob("ivy-*.jar")) if jars else []
     if not found:
-        raise MissingPart("Ivy, which fetches jars, is not installed: pip install 'brimline[sandbox]' or 'brimline[fleet]'")
+        raise MissingPart("Ivy, which fetches jars, is not installed: pip install 'brimline[sandbox]' (or [fleet])")
     return found[-1]
 
 

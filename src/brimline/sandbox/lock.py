@@ -1,4 +1,4 @@
-"""A lock file: exactly which jars make a Kafka of each version, and the checksum of every one. Delta's is of this form too.
+"""A lock file: exactly which jars make a Kafka of each version, with their checksums; Delta's is of this form too.
 
 One line per jar: version, Maven coordinates (group:artifact:revision[:classifier]), SHA-256. Sorted, so that
 a new version or a new jar is a small diff.

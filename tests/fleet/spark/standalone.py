@@ -4,7 +4,6 @@ The wheel has no start scripts, so the classes are started directly.
 """
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -15,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brimline.fleet.delta_jars import delta_jars
-from brimline.fleet.jvm import spark_home
-from brimline.sandbox.java import QUICK_START, find_java
+from brimline.fleet.jvm import FIRST_COMPILER_ONLY, java_program, spark_home
 
 PATIENCE_SECONDS = 120
 _LOOPBACK = "127.0.0.1"
@@ -88,13 +86,13 @@ def _java(home: Path, words: Sequence[str], sign: str) -> Iterator[int]:
     """A Java program of Spark's, once its log has the sign that it is ready; its process id."""
     home.mkdir(parents=True)
     log = home / "log"
-    opened = re.findall(r"java\.(?:base|security\.jgss)/[\w.]+", _launcher_options())
-    command = [str(find_java()), *QUICK_START, "-Xmx1g", *(f"--add-opens={name}=ALL-UNNAMED" for name in opened)]
-    command += ["-cp", f"{spark_home()}/jars/*", *words]
+    command = java_program(["-Xmx1g", FIRST_COMPILER_ONLY], words)
     environment = os.environ | {
         "SPARK_HOME": str(spark_home()),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": _LOOPBACK,
+        # As the start scripts, which the wheel lacks, would say
+        "SPARK_SCALA_VERSION": "2.13",
         "SPARK_LOCAL_DIRS": str(home / "local"),
         "PYTHONHASHSEED": "0",
     }
@@ -111,12 +109,6 @@ def _java(home: Path, words: Sequence[str], sign: str) -> Iterator[int]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _launcher_options() -> str:
-    from brimline.fleet.jvm import java_command
-
-    return " ".join(java_command({}, "1g"))
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -1,0 +1,51 @@
+"""What the command line says before any work begins."""
+
+import pytest
+
+from brimline.cli import fleet, main
+from brimline.cli.fleet import COMMANDS
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "--help"]) == 0
+
+    told = capsys.readouterr().out
+    assert all(command in told for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", command, "--help"]) == 0
+    assert "exit codes:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--landing", "/l", "--warehouse", "/w"],
+        ["show", "--warehouse", "/w"],
+        ["maintain", "--warehouse", "/w"],
+    ],
+)
+def test_without_the_extra_there_is_a_sentence_that_names_it(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fleet, "find_spec", lambda _: None)
+
+    assert main(["fleet", *words]) == 1
+    assert "pip install 'brimline[fleet]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--every", "5"], "not a span such as 90s, 5m, 1h or 2d"),
+        (["--every", "0m"], "not a span"),
+        (["--conf", "executor.memory=4g"], "not a setting such as spark.executor.memory=4g"),
+    ],
+)
+def test_a_wrong_value_is_answered_with_a_right_one(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fleet", "run", "--landing", "/l", "--warehouse", "/w", *words]) == 1
+    assert said in capsys.readouterr().err

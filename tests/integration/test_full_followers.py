@@ -1,0 +1,173 @@
+"""KIP-1201's other half on real brokers: a follower whose disk is full, and its leader's guard that sees it.
+
+Only the leader's broker has a guard and a gateway where ``fence`` is shown: a full broker without either is found by
+what it says of itself.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from brimline.sandbox import Sandbox
+from tests.integration.cluster import eventually
+from tests.integration.full_disks import (
+    BY_PERCENT,
+    clean_up,
+    refused_batches,
+    used_percent,
+    wait_for_refusal,
+)
+from tests.integration.full_followers import (
+    BROKERS,
+    FOLLOWER,
+    FULL,
+    HEALTHY,
+    LEADER,
+    MIB,
+    OTHER_FOLLOWER,
+    REPLICATING,
+    Guarded,
+    acknowledged,
+    create_spread_topic,
+    doctor,
+    fill_follower,
+    guarded,
+    load_on,
+    replicating_keys,
+    signs_of_death,
+    size,
+    three_brokers,
+    verify_same_everywhere,
+)
+from tests.integration.gatewayed import gateway, state_dir
+from tests.integration.guarded import guard
+from tests.integration.reclaim_world import reclaim_keys
+from tests.integration.test_follower_skip import in_sync
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+VERSIONS = ["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)]
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with Sandbox(three_brokers(request.param)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def replicating(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with Sandbox(three_brokers(request.param, REPLICATING)) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def clean(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test has filled, another finds empty."""
+    yield
+    for name in ("sandbox", "replicating"):
+        if name in request.fixturenames:
+            clean_up(request.getfixturevalue(name))
+
+
+def guards_of(sandbox: Sandbox, logs: Path, stack: ExitStack) -> dict[int, Guarded]:
+    """Every broker has a gateway through which the others fetch from it, and a guard."""
+    return {
+        broker.broker_id: stack.enter_context(
+            guarded(sandbox, logs, broker.broker_id, replicating_keys(sandbox, broker.broker_id))
+        )
+        for broker in sandbox.brokers
+    }
+
+
+def test_fence_refuses_what_a_follower_has_no_room_for_and_the_isr_never_shrinks(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    topic = "orders"
+    with guarded(sandbox, tmp_path) as leader:
+        eventually(lambda: leader.guard.state()["followers"] is not None)
+        create_spread_topic(sandbox, topic)
+        with load_on(sandbox, topic) as load:
+            foreign = fill_follower(sandbox)
+            # So many that some have been answered and sent again: then everything before them has been answered too.
+            wait_for_refusal(leader.gateway, topic, beyond=20)
+            (follower,) = leader.guard.state()["followers"]["full"]
+            assert (follower["broker"], follower["partitions"], follower["heldBack"]) == (FOLLOWER, 1, True)
+            assert "are refused to producers (fence)" in follower["does"]
+            (fence,) = leader.gateway.state()["followerFences"]
+            assert fence["reason"].startswith(f"a follower's disk is full: broker {FOLLOWER}: log dir ")
+
+            stopped_at, went_on_at = size(sandbox, topic, LEADER, FULL), acknowledged(load, HEALTHY)
+            refused = refused_batches(leader.gateway, topic)
+            eventually(lambda: acknowledged(load, HEALTHY) > went_on_at + 500)
+            eventually(lambda: refused_batches(leader.gateway, topic) > refused)
+            assert {size(sandbox, topic, broker, FULL) for broker in BROKERS} == {stopped_at}
+            assert in_sync(sandbox, topic, FULL) == set(BROKERS)
+
+            found = doctor(sandbox)
+            assert "fence, because followers fetch from this broker past its gateway" in found
+            assert f"broker {FOLLOWER} has no room: log dir " in found
+
+            stored = acknowledged(load, FULL)
+            sandbox.unfill(foreign)
+            eventually(lambda: acknowledged(load, FULL) > stored + 200)
+            assert in_sync(sandbox, topic, FULL) == set(BROKERS)
+            eventually(lambda: leader.gateway.state()["followerFences"] == [])
+        told = [event for event in leader.guard.events() if event.startswith("follower-")]
+        assert (told[0], told[-1]) == ("follower-full", "follower-released")
+        verify_same_everywhere(sandbox, topic, load)
+    assert signs_of_death(sandbox) == []
+
+
+def test_reclaim_frees_the_disk_of_a_follower_while_it_is_skipped(replicating: Sandbox, tmp_path: Path) -> None:
+    """The follower's own guard trims at the leader; a skipped follower still learns where the leader's log begins."""
+    topic, sandbox = "trimmed", replicating
+    log_dir = sandbox.broker(FOLLOWER).log_dirs[0]
+    with ExitStack() as stack:
+        leader = stack.enter_context(guarded(sandbox, tmp_path, LEADER, replicating_keys(sandbox, LEADER)))
+        for broker in (FOLLOWER, OTHER_FOLLOWER):
+            keys = {**replicating_keys(sandbox, broker), **BY_PERCENT}
+            stack.enter_context(gateway(sandbox, tmp_path / f"gateway-{broker}.log", keys, broker=broker))
+        create_spread_topic(sandbox, topic)
+        with load_on(sandbox, topic):
+            eventually(lambda: size(sandbox, topic, FOLLOWER, FULL) > 8 * MIB)
+            foreign = fill_follower(sandbox)
+            eventually(lambda: leader.gateway.state()["skips"]["partitionsSkipped"] > 0)
+            stopped_at = size(sandbox, topic, FOLLOWER, FULL)
+
+            keys = reclaim_keys(state_dir(sandbox, FOLLOWER), ceiling=50)
+            added = {**keys, **replicating_keys(sandbox, FOLLOWER), **BY_PERCENT}
+            stack.enter_context(guard(sandbox, tmp_path / "reclaim.log", added, broker=FOLLOWER))
+            eventually(lambda: size(sandbox, topic, FOLLOWER, FULL) < stopped_at / 2)
+            assert used_percent(sandbox, log_dir) > 80, "it is skipped all the time"
+            sandbox.unfill(foreign)
+            eventually(lambda: in_sync(sandbox, topic, FULL) == set(BROKERS))
+    assert signs_of_death(sandbox) == []
+
+
+def test_skip_stops_a_full_followers_growth_and_it_catches_up_by_itself(replicating: Sandbox, tmp_path: Path) -> None:
+    topic, sandbox = "payments", replicating
+    with ExitStack() as stack:
+        leader = guards_of(sandbox, tmp_path, stack)[LEADER]
+        create_spread_topic(sandbox, topic)
+        with load_on(sandbox, topic) as load:
+            foreign = fill_follower(sandbox)
+            eventually(lambda: leader.gateway.state()["skips"]["partitionsSkipped"] > 0)
+            stopped_at = size(sandbox, topic, FOLLOWER, FULL)
+            healthy_at, leader_at = size(sandbox, topic, FOLLOWER, HEALTHY), size(sandbox, topic, LEADER, FULL)
+
+            eventually(lambda: in_sync(sandbox, topic, FULL) == {LEADER, OTHER_FOLLOWER})
+            eventually(lambda: size(sandbox, topic, LEADER, FULL) > leader_at + 2 * MIB)
+            eventually(lambda: size(sandbox, topic, FOLLOWER, HEALTHY) > healthy_at + 2 * MIB)
+            assert size(sandbox, topic, FOLLOWER, FULL) == stopped_at
+            eventually(lambda: in_sync(sandbox, topic, HEALTHY) == set(BROKERS))
+            (follower,) = leader.guard.state()["followers"]["full"]
+            assert "are not replicated to it (skip)" in follower["does"]
+
+            sandbox.unfill(foreign)
+            eventually(lambda: in_sync(sandbox, topic, FULL) == set(BROKERS))
+            eventually(lambda: leader.gateway.state()["skips"]["followers"] == [])
+        verify_same_everywhere(sandbox, topic, load)
+    assert signs_of_death(sandbox) == []
