@@ -9,7 +9,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -203,8 +203,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fleet")
     parser.add_argument("--quick", action="store_true", help="small fleets, one round")
     parser.add_argument("--profile", action="store_true", help="where the time of a plan goes, instead of the figures")
+    parser.add_argument("--once", action="store_true", help="one round of everything, and two cold starts")
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
+    if options.once:
+        sizes = replace(sizes, rounds=1, cold_rounds=2)
     if options.profile:
         folder, _ = fleets().of(sizes.compared[0])
         write_look_ups(folder)

@@ -69,16 +69,23 @@ def test_what_a_stock_broker_publishes_the_guard_publishes_under_the_same_names(
     }
 
 
+def _jcmd(pid: int, *command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(["jcmd", str(pid), *command], check=False, capture_output=True, text=True)
+
+
 def start_jmx(pid: int) -> int:
-    """The broker's own JMX, switched on while it runs. A busy JVM may not let a tool attach at the first try."""
-    port = free_port()
-    settings = [f"jmxremote.port={port}", "jmxremote.authenticate=false", "jmxremote.ssl=false"]
+    """The broker's own JMX, switched on while it runs.
+
+    A busy JVM may not let a tool attach at the first try, may start the agent and answer too late, or may find the port
+    taken meanwhile; so what was begun is ended before it is tried again, on another port.
+    """
     said = ""
-    for _ in range(3):
-        done = subprocess.run(
-            ["jcmd", str(pid), "ManagementAgent.start", *settings], check=False, capture_output=True, text=True
-        )
+    for _ in range(5):
+        port = free_port()
+        settings = [f"jmxremote.port={port}", "jmxremote.authenticate=false", "jmxremote.ssl=false"]
+        done = _jcmd(pid, "ManagementAgent.start", *settings)
         if done.returncode == 0:
             return port
         said = done.stdout + done.stderr
+        _jcmd(pid, "ManagementAgent.stop")
     raise AssertionError(f"no JMX: {said}")

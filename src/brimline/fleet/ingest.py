@@ -97,7 +97,7 @@ def _follow(query: StreamingQuery, on_files: Callable[[int], None]) -> int:
         while not is_over:
             is_over = query.awaitTermination(_LOOK_SECONDS) or False
             for progress in query.recentProgress:
-                taken[progress["batchId"]] = progress["numInputRows"]
+                taken[progress["batchId"]] = sum(source["numInputRows"] for source in progress["sources"])
             on_files(sum(taken.values()))
     except BaseException:
         with suppress(PySparkException, Py4JError):  # the connection may be the one that was interrupted

@@ -13,7 +13,8 @@ from pathlib import Path
 from pyarrow import fs
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.types import StringType, StructType
 
 from brimline.fleet import columns as c
 from brimline.fleet.catalogue import Table
@@ -56,14 +57,16 @@ class Warehouse:
         return spark.createDataFrame([], schema_of(table)) if found is None else found
 
     def overwrite(self, rows: DataFrame, table: Table) -> None:
-        rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(self.path(table))
+        plain_strings(rows).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
+            self.path(table)
+        )
 
     def append(self, rows: DataFrame, table: Table) -> None:
-        rows.write.format("delta").mode("append").save(self.path(table))
+        plain_strings(rows).write.format("delta").mode("append").save(self.path(table))
 
     def append_once(self, rows: DataFrame, table: Table, batch: BatchName) -> None:
         """Does nothing if this batch is in the table already."""
-        writer = rows.write.format("delta").mode("append")
+        writer = plain_strings(rows).write.format("delta").mode("append")
         for key, value in self._options(batch).items():
             writer = writer.option(key, value)
         if c.TAKEN_ON in rows.columns:
@@ -83,6 +86,19 @@ class Warehouse:
                 return None
             raise
         return found
+
+
+def plain_strings(rows: DataFrame) -> DataFrame:
+    """Spark Connect sends a text's type with its collation, even the usual one, and Delta writes it down so; then nobody
+    else can read the table. By its name alone the type has none."""
+    return rows.select(
+        *(
+            F.col(field.name).cast("string").alias(field.name)
+            if isinstance(field.dataType, StringType)
+            else F.col(field.name)
+            for field in rows.schema.fields
+        )
+    )
 
 
 def file_system(place: str) -> tuple[fs.FileSystem, str]:
