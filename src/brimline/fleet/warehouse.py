@@ -14,7 +14,7 @@ from pyarrow import fs
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructType
 
 from brimline.fleet import columns as c
 from brimline.fleet.catalogue import Table
@@ -89,12 +89,15 @@ class Warehouse:
 
 
 def plain_strings(rows: DataFrame) -> DataFrame:
-    """Spark Connect sends a text's type with its collation, even the usual one, and Delta writes it down so; then nobody
-    else can read the table. By its name alone the type has none."""
+    """The same rows, in tables that everybody can read.
+
+    Spark Connect sends a text's type with its collation, even the usual one, and Delta writes that down. A type that is
+    told by its name has none.
+    """
     return rows.select(
         *(
-            F.col(field.name).cast("string").alias(field.name)
-            if isinstance(field.dataType, StringType)
+            F.col(field.name).cast(field.dataType.simpleString()).alias(field.name)
+            if isinstance(field.dataType, StringType | ArrayType)
             else F.col(field.name)
             for field in rows.schema.fields
         )
