@@ -3,8 +3,8 @@
 .PHONY: help setup demo test test-long bench lint lock clean
 
 PYTHON := .venv/bin/python
-# Real clusters are waited for more than they compute. Tests that share one stay together: tests/conftest.py.
-SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadgroup
+# Real clusters are waited for more than they compute. A file's tests stay together, because they share a cluster.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 # Where scripts/setup.sh puts promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 
