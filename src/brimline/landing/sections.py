@@ -16,7 +16,7 @@ from brimline.model.scan import Int32Column, Int64Column
 
 VOLUMES, TOPICS, LOGS, SEGMENTS = "volumes", "topics", "logs", "segments"
 
-_OF_LOG_TABLE = (
+OF_LOG_TABLE = (
     "topic",
     "partition",
     "kind",
@@ -30,7 +30,7 @@ _OF_LOG_TABLE = (
     "foreign_bytes",
     "other_bytes",
 )
-_OF_SEGMENT_TABLE = ("base_offset", "log_bytes", "allocated_bytes", "newest_timestamp_ms", "modified_ns")
+OF_SEGMENT_TABLE = ("base_offset", "log_bytes", "allocated_bytes", "newest_timestamp_ms", "modified_ns")
 _NUMBERS_OF_VOLUME = ("total_bytes", "usable_bytes", "observed_at_ms")
 _NUMBERS_OF_LIMITS = ("max_used_percent", "min_free_bytes", "release_margin_percent")
 _NUMBERS_OF_POLICY = (
@@ -111,7 +111,7 @@ def sections_of(
         TOPICS: _topics(topics),
         LOGS: {
             "volume": volume_of_log,
-            **{name: getattr(logs, name) for name in _OF_LOG_TABLE},
+            **{name: getattr(logs, name) for name in OF_LOG_TABLE},
             "segments": counts,
             "size_bytes": figures.size_bytes,
             "offset_lag": figures.offset_lag,
@@ -127,7 +127,7 @@ def sections_of(
         },
         SEGMENTS: {}
         if segments is None
-        else {"counts": counts, **{name: getattr(segments, name) for name in _OF_SEGMENT_TABLE}},
+        else {"counts": counts, **{name: getattr(segments, name) for name in OF_SEGMENT_TABLE}},
     }
 
 

@@ -18,6 +18,7 @@ from brimline.landing.bad_snapshot import BadSnapshot, QuarantineReason
 from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot, Source, opened
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
+from brimline.landing.sections import OF_LOG_TABLE, OF_SEGMENT_TABLE
 from brimline.model import Bytes
 from brimline.model.reclaim import (
     CEILING_OFF,
@@ -33,21 +34,7 @@ from brimline.model.reclaim import (
 )
 from brimline.model.scan import FolderKind, Int32Column, Int64Column
 
-_LOG_COLUMNS = (
-    "partition",
-    "kind",
-    "is_moving",
-    "views",
-    "log_start_offset",
-    "high_watermark",
-    "log_end_offset",
-    "highest_remote_offset",
-    "deleted_bytes",
-    "foreign_bytes",
-    "other_bytes",
-)
-READ_OF_LOGS = ("volume", "topic", "segments", *_LOG_COLUMNS)
-_SEGMENT_COLUMNS = ("base_offset", "log_bytes", "allocated_bytes", "newest_timestamp_ms", "modified_ns")
+READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
 _RULES = (
     "deletes",
     "compacts",
@@ -172,15 +159,14 @@ def _begins(segments: npt.NDArray[Any]) -> Int64Column:
 
 
 def _log_table(logs: pa.Table, device_of: Int32Column, topics: int, segments_begin: Int64Column) -> LogTable:
-    volume, topic = numpy_column(logs, "volume"), numpy_column(logs, "topic")
+    volume = numpy_column(logs, "volume")
+    columns = {name: numpy_column(logs, name) for name in OF_LOG_TABLE}
     _check_range("logs.volume", volume, 0, len(device_of))
-    _check_range("logs.topic", topic, NO_TOPIC, topics)
-    columns = {name: numpy_column(logs, name) for name in _LOG_COLUMNS}
+    _check_range("logs.topic", columns["topic"], NO_TOPIC, topics)
     _check_range("logs.kind", columns["kind"], 0, len(FolderKind))
     _check_range("logs.views", columns["views"], 0, len(Views))
     return LogTable(
         device=device_of[volume.astype(np.int64, copy=False)],
-        topic=topic,
         segments_begin=segments_begin,
         **columns,
     )
@@ -191,7 +177,7 @@ def _segment_table(snapshot: Snapshot, begins: Int64Column) -> SegmentTable:
     if begins[-1] != rows:
         raise _inconsistent(f"the logs count {begins[-1]} segments, and there are {rows}")
     read = snapshot.read(SEGMENTS)
-    columns = {name: numpy_column(read, name) for name in _SEGMENT_COLUMNS}
+    columns = {name: numpy_column(read, name) for name in OF_SEGMENT_TABLE}
     _check_order(numpy_column(read, "log"), columns["base_offset"], begins)
     return SegmentTable(**columns)
 
