@@ -5,7 +5,6 @@ follower's same thread fetches both from the same leader.
 """
 
 import json
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,8 @@ from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
 from tests.integration.full_disks import BY_PERCENT, SMALL_SEGMENTS, admin_client, end_offset
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir
 from tests.integration.guarded import RunningGuard, guard
-from tests.integration.test_follower_skip import Load, in_sync, read_back
+from tests.integration.replicated import Load, in_sync, read_back
+from tests.integration.segment_files import batches, log_end, segment_files
 
 MIB = 1 << 20
 VOLUME = Bytes(192 * MIB)
@@ -107,7 +107,7 @@ def create_spread_topic(sandbox: Sandbox, topic: str, config: Mapping[str, str] 
 @contextmanager
 def load_on(sandbox: Sandbox, topic: str) -> Iterator[Load]:
     """Goes on until the end of the block; then everything that was sent is acknowledged."""
-    load = Load(sandbox.bootstrap_servers, topic)
+    load = Load(sandbox.bootstrap_servers, topic, ASSIGNMENT)
     load.start()
     try:
         eventually(lambda: all(size(sandbox, topic, FOLLOWER, n) > MIB for n in ASSIGNMENT))
@@ -128,36 +128,11 @@ def replica(sandbox: Sandbox, topic: str, broker: int, partition: int) -> Path:
 
 
 def size(sandbox: Sandbox, topic: str, broker: int, partition: int) -> int:
-    total = 0
-    for path in replica(sandbox, topic, broker, partition).glob("*.log"):
-        try:
-            total += path.stat().st_size
-        except FileNotFoundError:
-            continue  # deleted while we looked
-    return total
+    return sum(segment_files(replica(sandbox, topic, broker, partition)).values())
 
 
 def segments(sandbox: Sandbox, topic: str, broker: int, partition: int) -> list[int]:
-    return sorted(int(path.stem) for path in replica(sandbox, topic, broker, partition).glob("*.log"))
-
-
-def batches(folder: Path) -> dict[int, bytes]:
-    """By their first offset. Where one segment ends and the next begins is each broker's own affair."""
-    found: dict[int, bytes] = {}
-    for path in sorted(folder.glob("*.log")):
-        data, at = path.read_bytes(), 0
-        while at < len(data):
-            base, length = struct.unpack_from(">qi", data, at)
-            found[base] = data[at : at + 12 + length]
-            at += 12 + length
-    return found
-
-
-def log_end(folder: Path) -> int:
-    found = batches(folder)
-    last = max(found)
-    (delta,) = struct.unpack_from(">i", found[last], 23)
-    return last + int(delta) + 1
+    return sorted(segment_files(replica(sandbox, topic, broker, partition)))
 
 
 def verify_same_everywhere(sandbox: Sandbox, topic: str, load: Load) -> None:

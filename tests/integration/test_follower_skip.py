@@ -4,21 +4,20 @@ Three brokers fetch from each other through their gateways: the listener that th
 and the gateways stand in front of it.
 """
 
-import struct
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
 from brimline.sandbox import Sandbox, SandboxSpec
 from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
 from tests.integration.full_disks import NO_LIMIT, SMALL_SEGMENTS, admin_client, end_offset, topic_id
 from tests.integration.gatewayed import RunningGateway, gateway
+from tests.integration.replicated import Load, in_sync, read_back
+from tests.integration.segment_files import batches, log_end, segment_files
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -66,46 +65,6 @@ def gateways(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
         }
 
 
-class Load:
-    """Writes to both partitions, at a steady pace, and remembers what was acknowledged where."""
-
-    def __init__(self, servers: str, topic: str) -> None:
-        self._topic = topic
-        self._producer = Producer(
-            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 600_000}
-        )
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.acknowledged: dict[tuple[int, int], bytes] = {}
-        self.failures: list[str] = []
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Returns when everything that was sent is acknowledged."""
-        self._ending.set()
-        self._thread.join(PATIENCE_SECONDS)
-        assert self._producer.flush(PATIENCE_SECONDS) == 0
-
-    def _run(self) -> None:
-        number = 0
-        while not self._ending.wait(0.02):
-            for partition in ASSIGNMENT:
-                for _ in range(5):
-                    number += 1
-                    value = number.to_bytes(8) + bytes(2000)
-                    self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
-            self._producer.poll(0)
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        partition, offset, value = message.partition(), message.offset(), message.value()
-        if error is not None or partition is None or offset is None or not isinstance(value, bytes):
-            self.failures.append(str(error))
-        else:
-            self.acknowledged[partition, offset] = value[:8]
-
-
 class Replica:
     """One partition's folder on one broker."""
 
@@ -114,36 +73,14 @@ class Replica:
 
     @property
     def size(self) -> int:
-        return sum(_size(path) for path in self.folder.glob("*.log"))
+        return sum(segment_files(self.folder).values())
 
     @property
     def segments(self) -> list[int]:
-        return sorted(int(path.stem) for path in self.folder.glob("*.log"))
+        return sorted(segment_files(self.folder))
 
     def batches(self) -> dict[int, bytes]:
-        """By their first offset. Where one segment ends and the next begins is each broker's own affair."""
-        found: dict[int, bytes] = {}
-        for path in sorted(self.folder.glob("*.log")):
-            data, at = path.read_bytes(), 0
-            while at < len(data):
-                base, length = struct.unpack_from(">qi", data, at)
-                found[base] = data[at : at + 12 + length]
-                at += 12 + length
-        return found
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0  # deleted while we looked
-
-
-def in_sync(sandbox: Sandbox, topic: str, partition: int) -> set[int]:
-    with admin_client(sandbox) as client:
-        (described,) = client.describe_topics([topic])
-    (found,) = (each for each in described["partitions"] if each["partition_index"] == partition)
-    return set(found["isr_nodes"])
+        return batches(self.folder)
 
 
 class Guard:
@@ -185,7 +122,7 @@ def load_on(sandbox: Sandbox, topic: str) -> Iterator[Load]:
     """A topic with three replicas in sync, some segments in each, and a load that goes on until the end."""
     create_topic(sandbox, topic, config=SMALL_SEGMENTS, assignment=ASSIGNMENT)
     wait_until_in_sync(sandbox, topic)
-    load = Load(sandbox.bootstrap_servers, topic)
+    load = Load(sandbox.bootstrap_servers, topic, ASSIGNMENT)
     load.start()
     try:
         eventually(lambda: Replica(sandbox, topic, FOLLOWER, SKIPPED).size > 3 * MIB)
@@ -209,26 +146,6 @@ def delete_before(sandbox: Sandbox, topic: str, offset: int) -> None:
     where = TopicPartition(topic, SKIPPED)
     with admin_client(sandbox) as client:
         assert client.delete_records({where: offset}, timeout_ms=PATIENCE_SECONDS * 1000)
-
-
-def read_back(sandbox: Sandbox, topic: str, partition: int) -> dict[tuple[int, int], bytes]:
-    where = TopicPartition(topic, partition)
-    end = end_offset(sandbox, topic, partition)
-    consumer = KafkaConsumer(bootstrap_servers=sandbox.bootstrap_servers, enable_auto_commit=False)
-    found: dict[tuple[int, int], bytes] = {}
-    try:
-        consumer.assign([where])
-        consumer.seek_to_beginning(where)
-
-        def is_read() -> bool:
-            for records in consumer.poll(timeout_ms=500).values():
-                found.update({(partition, record.offset): record.value[:8] for record in records})
-            return bool(consumer.position(where) >= end)
-
-        eventually(is_read)
-    finally:
-        consumer.close()
-    return found
 
 
 def test_a_full_follower_stops_growing_comes_down_and_catches_up(
@@ -279,7 +196,7 @@ def test_a_follower_that_restarts_stays_skipped_until_the_guard_falls_silent(
         assert full.size == stopped_at
 
         # Beyond what the follower has; but not all that there is, or it would have everything again, and be in sync.
-        eventually(lambda: on_leader.segments[-1] > _end(full))
+        eventually(lambda: on_leader.segments[-1] > log_end(full.folder))
         delete_before(sandbox, topic, on_leader.segments[-1])
         eventually(lambda: full.size == 0)
         assert in_sync(sandbox, topic, SKIPPED) == {LEADER, OTHER_FOLLOWER}
@@ -307,11 +224,4 @@ def verify_same_everywhere(sandbox: Sandbox, topic: str, load: Load) -> None:
 
 
 def _all_end_at(replicas: list[Replica], offset: int) -> bool:
-    return all(_end(each) == offset for each in replicas)
-
-
-def _end(replica: Replica) -> int:
-    batches = replica.batches()
-    last = max(batches)
-    (delta,) = struct.unpack_from(">i", batches[last], 23)
-    return last + int(delta) + 1
+    return all(log_end(each.folder) == offset for each in replicas)

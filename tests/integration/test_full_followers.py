@@ -44,7 +44,7 @@ from tests.integration.full_followers import (
 from tests.integration.gatewayed import gateway, state_dir
 from tests.integration.guarded import guard
 from tests.integration.reclaim_world import reclaim_keys
-from tests.integration.test_follower_skip import in_sync
+from tests.integration.replicated import in_sync
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

@@ -33,7 +33,7 @@ from tests.integration.full_followers import (
     three_brokers,
     verify_same_everywhere,
 )
-from tests.integration.test_follower_skip import in_sync
+from tests.integration.replicated import in_sync
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -38,7 +38,8 @@ from tests.integration.percent_gauges import (
     size,
     whole_size,
 )
-from tests.integration.test_remote_info import is_settled, local_segments, remote_segments, segment_files
+from tests.integration.segment_files import segment_files
+from tests.integration.test_remote_info import is_settled, local_segments, remote_segments
 from tests.metrics.jmx_exporter import parse
 from tests.metrics.test_same_names_as_stock import start_jmx
 from tests.metrics.waiting import free_port

@@ -25,6 +25,7 @@ from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
 from tests.integration.gatewayed import ENFORCING, state_dir
 from tests.integration.guarded import RunningGuard, guard
+from tests.integration.segment_files import segment_files
 
 pytestmark = pytest.mark.integration
 
@@ -85,8 +86,8 @@ class Moving:
 
     def copied(self, target: Path) -> int:
         """Bytes of the copy so far; 0 when there is none."""
-        segments = self.sandbox.outside(target).glob("moved-0.*-future/*.log")
-        return sum(_size(segment) for segment in segments)
+        copies = self.sandbox.outside(target).glob("moved-0.*-future")
+        return sum(sum(segment_files(copy).values()) for copy in copies)
 
     def is_moving(self, target: Path) -> bool:
         return any(self.sandbox.outside(target).glob("moved-0.*-future"))
@@ -97,13 +98,6 @@ class Moving:
     @property
     def _log_dirs(self) -> tuple[Path, ...]:
         return self.sandbox.broker(1).log_dirs
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:  # the copy has just become the log itself
-        return 0
 
 
 def _produce(sandbox: Sandbox) -> None:

@@ -13,6 +13,7 @@ from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic, eventually
 from tests.integration.guarded import guard
 from tests.integration.reclaim_world import MIB, QUICK_BROKER, TRIMMABLE, Writer, reclaim_keys, story
+from tests.integration.segment_files import segment_files
 from tests.integration.test_reclaim_ceiling import first_offset, used_bytes, used_percent
 
 pytestmark = pytest.mark.integration
@@ -76,7 +77,7 @@ def test_a_full_follower_comes_down_although_the_leaders_are_elsewhere(sandbox: 
         writer.write(topic, 8.5, hours_old=100)
     log_dir = sandbox.broker(1).log_dirs[0]
     volume = sandbox.outside(log_dir)
-    eventually(lambda: all(_size(volume / f"{topic}-0") >= 8 * MIB for topic in leaders))
+    eventually(lambda: all(sum(segment_files(volume / f"{topic}-0").values()) >= 8 * MIB for topic in leaders))
     foreign = sandbox.fill(log_dir, leave_free=Bytes(30 * MIB))
     try:
         ceiling = int(used_percent(volume)) - 4
@@ -111,7 +112,3 @@ def _sent_batches(state_dir: Path, broker: int) -> Iterator[int]:
         if isinstance(recorded.entry, Request):
             trims = planned[recorded.entry.cycle]
             yield sum(trims[each.number].allocated_bytes for each in recorded.entry.trims)
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.glob("*.log"))

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
@@ -17,6 +16,7 @@ from brimline.observe.connection import Connection, Deadline
 from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import TIERED, admin, brimline, create_topic, eventually, produce
+from tests.integration.segment_files import segment_files
 
 pytestmark = pytest.mark.integration
 
@@ -49,10 +49,6 @@ def remote_segments(sandbox: Sandbox, topic: str, partition: int) -> dict[int, i
     for folder in sandbox.outside(sandbox.tiered_dir).glob(f"{topic}-{partition}-*"):
         found.update(segment_files(folder))
     return found
-
-
-def segment_files(folder: Path) -> dict[int, int]:
-    return {int(file.name[:20]): file.stat().st_size for file in folder.glob("*.log")}
 
 
 def is_settled(sandbox: Sandbox, topic: str, partition: int, at_most: int, broker: int = 1) -> bool:

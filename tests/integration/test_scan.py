@@ -23,7 +23,8 @@ from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment
 from tests.integration.cluster import TIERED, admin, create_topic, eventually, produce
-from tests.integration.test_remote_info import is_settled, remote_segments, segment_files
+from tests.integration.segment_files import segment_files
+from tests.integration.test_remote_info import is_settled, remote_segments
 from tests.observe.log_dir_trees import assert_same, du
 
 pytestmark = pytest.mark.integration
