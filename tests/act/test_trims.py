@@ -298,7 +298,7 @@ def test_an_objection_ends_what_has_not_been_sent(world: World) -> None:
 
     cycle = run(world, trims)
 
-    assert phases(cycle) == ["done", "done", "abandoned"]
+    assert phases(cycle) == ["done", "done", "withdrawn"]
     assert cycle.trims[2].why == world.objection
     assert world.partitions[2].log_start == 0
 
@@ -312,7 +312,7 @@ def test_a_pause_by_somebody_else_ends_what_has_not_been_sent(world: World) -> N
 
     cycle = run(world, trims)
 
-    assert phases(cycle) == ["done", "done", "abandoned"]
+    assert phases(cycle) == ["done", "done", "withdrawn"]
     assert cycle.trims[2].why == "paused by root: CHG-1"
 
 
@@ -333,7 +333,7 @@ def test_an_objection_keeps_a_forgotten_trim_from_being_sent_again(world: World)
 
     cycle = run(world, trims)
 
-    assert phases(cycle) == ["abandoned"]
+    assert phases(cycle) == ["withdrawn"]
     assert world.partitions[0].log_start == 0
 
 

@@ -92,7 +92,7 @@ def test_the_document_tells_plan_floor_and_cycles(report: ReclaimReport, guarded
     assert (document["ceilingPercent"], document["mode"], document["paused"]) == (50, "apply", None)
     assert (device["state"], device["troubled"], device["ageSeconds"]) == ("waiting-for-space", False, 0.0)
     assert device["plan"]["takenBytes"] >= device["plan"]["excessBytes"] > 0
-    assert device["cycles"][0]["trims"] == {"unsent": 0, "waiting": 2, "done": 0, "abandoned": 0}
+    assert device["cycles"][0]["trims"] == {"unsent": 0, "waiting": 2, "done": 0, "abandoned": 0, "withdrawn": 0}
     assert device["floor"]["impossible"] is False
     assert device["floor"]["bytes"] == sum(part["bytes"] for part in device["floor"]["parts"])
 

@@ -4,9 +4,10 @@ A **cycle** is one plan for one device and what became of it. Its trims are numb
 every later entry speaks of them by number. A trim is told in this order, with anything but the first left out where it
 did not come to pass::
 
-    plan → request → answer (→ request → answer …) → came-back | abandoned          … and of the cycle: ended
+    plan → request → answer (→ request → answer …) → came-back | abandoned | withdrawn      … and of the cycle: ended
 
-A trim ends when its files are gone (came-back) or when it was given up (abandoned), not when its answer came.
+A trim ends when its files are gone (came-back), when it was given up (abandoned) or is not wanted any more (withdrawn),
+not when its answer came.
 """
 
 from dataclasses import dataclass
@@ -150,6 +151,14 @@ class Abandoned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """Nothing more is sent for these either, but nothing failed: enough is back, a pause, a newer plan (``why``)."""
+
+    cycle: CycleId
+    trims: tuple[AbandonedTrim, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """Every trim of the cycle has ended."""
 
@@ -210,7 +219,7 @@ class Resumed:
     reason: str
 
 
-CycleEntry: TypeAlias = Plan | Request | Answer | CameBack | Abandoned | Ended
+CycleEntry: TypeAlias = Plan | Request | Answer | CameBack | Abandoned | Withdrawn | Ended
 Entry: TypeAlias = CycleEntry | BallastEntry | CordonEntry | Paused | Resumed
 
 

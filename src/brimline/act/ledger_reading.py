@@ -26,6 +26,7 @@ from brimline.act.ledger_entries import (
     Resumed,
     SegmentRange,
     TrimNumber,
+    Withdrawn,
 )
 from brimline.act.ledger_writing import (
     ABANDONED_COLUMNS,
@@ -178,12 +179,17 @@ def _came_back(fields: Fields) -> CameBack:
 
 
 def _abandoned(fields: Fields) -> Abandoned:
-    return Abandoned(
-        cycle=fields.cycle,
-        trims=tuple(
-            AbandonedTrim(number=TrimNumber(_number(number)), why=_text(why), freed_bytes=Bytes(_number(freed)))
-            for number, why, freed in fields.rows(ABANDONED_COLUMNS)
-        ),
+    return Abandoned(cycle=fields.cycle, trims=_given_up(fields))
+
+
+def _withdrawn(fields: Fields) -> Withdrawn:
+    return Withdrawn(cycle=fields.cycle, trims=_given_up(fields))
+
+
+def _given_up(fields: Fields) -> tuple[AbandonedTrim, ...]:
+    return tuple(
+        AbandonedTrim(number=TrimNumber(_number(number)), why=_text(why), freed_bytes=Bytes(_number(freed)))
+        for number, why, freed in fields.rows(ABANDONED_COLUMNS)
     )
 
 
@@ -226,6 +232,7 @@ _READERS: Mapping[str, Callable[[Fields], Entry]] = {
     "answer": _answer,
     "came-back": _came_back,
     "abandoned": _abandoned,
+    "withdrawn": _withdrawn,
     "ended": _ended,
     "paused": _paused,
     "resumed": _resumed,

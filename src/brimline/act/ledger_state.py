@@ -26,6 +26,7 @@ from brimline.act.ledger_entries import (
     Request,
     Resumed,
     TrimNumber,
+    Withdrawn,
 )
 from brimline.model import Bytes, Offset
 
@@ -38,10 +39,12 @@ class TrimPhase(Enum):
     """Perhaps sent, perhaps answered; its files may be there."""
     DONE = "done"
     ABANDONED = "abandoned"
+    WITHDRAWN = "withdrawn"
+    """Not wanted any more."""
 
     @property
     def is_over(self) -> bool:
-        return self in (TrimPhase.DONE, TrimPhase.ABANDONED)
+        return self in (TrimPhase.DONE, TrimPhase.ABANDONED, TrimPhase.WITHDRAWN)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +60,7 @@ class TrimRecord:
     error: str | None = None
     """Of the last answer."""
     why: str | None = None
-    """It was abandoned."""
+    """It was abandoned or withdrawn."""
     freed_bytes: int = 0
     ended_at: datetime | None = None
 
@@ -160,7 +163,9 @@ class LedgerState:
         _apply_to_trims(entry, cycle.trims, at)
 
 
-def _apply_to_trims(entry: Request | Answer | CameBack | Abandoned, trims: list[TrimRecord], at: datetime) -> None:
+def _apply_to_trims(
+    entry: Request | Answer | CameBack | Abandoned | Withdrawn, trims: list[TrimRecord], at: datetime
+) -> None:
     match entry:
         case Request():
             for requested in entry.trims:
@@ -178,8 +183,9 @@ def _apply_to_trims(entry: Request | Answer | CameBack | Abandoned, trims: list[
             for freed in entry.trims:
                 trim = trims[freed.number]
                 trim.phase, trim.freed_bytes, trim.ended_at = TrimPhase.DONE, freed.freed_bytes, at
-        case Abandoned():
-            for abandoned in entry.trims:
-                trim = trims[abandoned.number]
-                trim.phase, trim.why, trim.ended_at = TrimPhase.ABANDONED, abandoned.why, at
-                trim.freed_bytes = abandoned.freed_bytes
+        case Abandoned() | Withdrawn():
+            phase = TrimPhase.ABANDONED if isinstance(entry, Abandoned) else TrimPhase.WITHDRAWN
+            for given_up in entry.trims:
+                trim = trims[given_up.number]
+                trim.phase, trim.why, trim.ended_at = phase, given_up.why, at
+                trim.freed_bytes = given_up.freed_bytes

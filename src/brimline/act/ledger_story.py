@@ -75,8 +75,9 @@ def by_topic(cycle: CycleRecord) -> list[TopicSum]:
     return sorted(sums, key=lambda each: (-each.planned_bytes, each.topic))
 
 
-def abandoned(cycle: CycleRecord) -> list[TrimRecord]:
-    return [trim for trim in cycle.trims if trim.phase is TrimPhase.ABANDONED]
+def given_up(cycle: CycleRecord) -> list[TrimRecord]:
+    """What was abandoned, and after it what was withdrawn."""
+    return [trim for phase in (TrimPhase.ABANDONED, TrimPhase.WITHDRAWN) for trim in cycle.trims if trim.phase is phase]
 
 
 def _begun_by(recorded: Recorded, state: LedgerState) -> Iterable[Chapter]:

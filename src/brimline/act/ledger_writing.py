@@ -22,6 +22,7 @@ from brimline.act.ledger_entries import (
     Plan,
     Request,
     Resumed,
+    Withdrawn,
 )
 
 TRIM_COLUMNS = (
@@ -65,9 +66,10 @@ def document_of(entry: Entry) -> dict[str, object]:
         case CameBack():
             freed = [(trim.number, trim.freed_bytes) for trim in entry.trims]
             return _with_rows("came-back", entry.cycle, FREED_COLUMNS, freed)
-        case Abandoned():
-            abandoned = [(trim.number, trim.why, trim.freed_bytes) for trim in entry.trims]
-            return _with_rows("abandoned", entry.cycle, ABANDONED_COLUMNS, abandoned)
+        case Abandoned() | Withdrawn():
+            kind = "abandoned" if isinstance(entry, Abandoned) else "withdrawn"
+            given_up = [(trim.number, trim.why, trim.freed_bytes) for trim in entry.trims]
+            return _with_rows(kind, entry.cycle, ABANDONED_COLUMNS, given_up)
         case Ended():
             return {
                 "kind": "ended",

@@ -35,6 +35,7 @@ from brimline.act.ledger_entries import (
     Request,
     RequestedTrim,
     TrimNumber,
+    Withdrawn,
 )
 from brimline.act.ledger_state import TrimPhase
 from brimline.act.trim_pace import TrimPace
@@ -159,7 +160,7 @@ class TrimExecutor:
         objection = self._why_not(batch)
         if objection is not None:
             unsent = [number for number in self._open(TrimPhase.PLANNED) if self._watches[number].there_since is None]
-            self._record([], [self._abandoned(number, objection) for number in unsent])
+            self._record([], [], [self._abandoned(number, objection) for number in unsent])
         batch = self._batch()
         if not batch:
             return
@@ -224,6 +225,7 @@ class TrimExecutor:
         """Those that must be asked for; what the look tells of the others is put on record."""
         gone: list[FreedTrim] = []
         given_up: list[AbandonedTrim] = []
+        withdrawn: list[AbandonedTrim] = []
         wanting: list[RequestedTrim] = []
         for number, left in lefts.items():
             look, watch = looks[self._planned(number).partition], self._watches[number]
@@ -238,14 +240,15 @@ class TrimExecutor:
             else:
                 assert isinstance(look, PartitionNow)
                 was_there, watch.there_since = watch.there_since is not None, None
-                why_not = objection or self._asked_too_often(number, look)
-                if was_there and why_not is None:
-                    continue  # forgotten: it is in the next batch, before which it is asked whether it is still needed
-                if why_not is None:
+                too_often = self._asked_too_often(number, look)
+                if objection is not None:
+                    withdrawn.append(self._abandoned(number, objection))
+                elif too_often is not None:
+                    given_up.append(self._abandoned(number, too_often))
+                elif not was_there:
                     wanting.append(_requested(number, look, left))
-                else:
-                    given_up.append(self._abandoned(number, why_not))
-        self._record(gone, given_up)
+                # else: forgotten. It is in the next batch, before which it is asked whether it is still needed
+        self._record(gone, given_up, withdrawn)
         return wanting
 
     def _send(self, wanting: Sequence[RequestedTrim]) -> None:
@@ -322,12 +325,19 @@ class TrimExecutor:
     def _open(self, *phases: TrimPhase) -> list[TrimNumber]:
         return list(self.cycle.numbers(*(phases or (TrimPhase.PLANNED, TrimPhase.REQUESTED))))
 
-    def _record(self, gone: Sequence[FreedTrim], given_up: Sequence[AbandonedTrim]) -> None:
+    def _record(
+        self,
+        gone: Sequence[FreedTrim],
+        given_up: Sequence[AbandonedTrim],
+        withdrawn: Sequence[AbandonedTrim] = (),
+    ) -> None:
         entries: list[CycleEntry] = []
         if gone:
             entries.append(CameBack(cycle=self.cycle.plan.cycle, trims=tuple(gone)))
         if given_up:
             entries.append(Abandoned(cycle=self.cycle.plan.cycle, trims=tuple(given_up)))
+        if withdrawn:
+            entries.append(Withdrawn(cycle=self.cycle.plan.cycle, trims=tuple(withdrawn)))
         if entries:
             self._append(*entries)
 

@@ -18,7 +18,7 @@ COMMANDS = {
     "collect": ("pyarrow",),
     "run": ("pyspark", "delta", "pyarrow", "pandas"),
     "show": ("deltalake",),
-    "simulate": ("pyarrow",),
+    "simulate": ("pyarrow", "deltalake"),
     "maintain": ("pyspark", "delta", "pyarrow"),
     "synth": ("pyarrow",),
 }

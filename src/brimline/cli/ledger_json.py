@@ -54,6 +54,7 @@ def _cycle(cycle: CycleRecord) -> dict[str, object]:
         "freedBytes": cycle.freed_bytes,
         "done": cycle.count(TrimPhase.DONE),
         "abandoned": cycle.count(TrimPhase.ABANDONED),
+        "withdrawn": cycle.count(TrimPhase.WITHDRAWN),
         "underWay": cycle.count(TrimPhase.PLANNED, TrimPhase.REQUESTED),
         "trims": [_trim(trim) for trim in cycle.trims],
     }

@@ -1,4 +1,4 @@
-"""The ledger for people: cycle by cycle, what went, why, what came back of it, and what was given up."""
+"""The ledger for people: cycle by cycle, what went, why, what came back of it, and what did not come to pass."""
 
 from collections.abc import Iterator, Sequence
 from typing import TextIO
@@ -8,7 +8,7 @@ from rich.text import Text
 from brimline.act.ledger_entries import BallastAct, BallastEntry, CordonAct, CordonEntry, Paused
 from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_state import CycleRecord, TrimPhase, TrimRecord
-from brimline.act.ledger_story import Act, Story, TopicSum, abandoned, by_topic
+from brimline.act.ledger_story import Act, Story, TopicSum, by_topic, given_up
 from brimline.cli.console import console_on, print_hanging
 from brimline.cli.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.ledger_json import moment_text
@@ -16,7 +16,7 @@ from brimline.model import human_bytes, human_count, human_percent, human_span, 
 
 _INDENT = 12
 _SHOWN = 10
-"""Of the topics, and of the abandoned trims, of each cycle; the other outputs have them all."""
+"""Of the topics, and of the trims that were given up, of each cycle; the other outputs have them all."""
 _BALLAST = {
     BallastAct.ALLOCATED: ("BALLAST", "bold green", "allocated"),
     BallastAct.RELEASED: ("BALLAST", "bold red", "released"),
@@ -59,19 +59,23 @@ def _cycle_lines(cycle: CycleRecord, glyphs: Glyphs) -> Iterator[Text]:
     yield from (_more(line) for line in _topic_lines(topics[:_SHOWN]))
     if len(topics) > _SHOWN:
         yield _more(f"{glyphs.ellipsis} and {human_count(len(topics) - _SHOWN)} more topics: --output csv", "dim")
-    given_up = abandoned(cycle)
-    for trim in given_up[:_SHOWN]:
-        yield _more(f"{glyphs.cross} {_given_up(trim)}", "yellow")
-    if len(given_up) > _SHOWN:
-        yield _more(f"{glyphs.ellipsis} and {human_count(len(given_up) - _SHOWN)} more: --output csv", "dim")
+    left = given_up(cycle)
+    for trim in left[:_SHOWN]:
+        is_failure = trim.phase is TrimPhase.ABANDONED
+        yield _more(
+            f"{glyphs.cross if is_failure else glyphs.dot} {_given_up(trim)}", "yellow" if is_failure else "dim"
+        )
+    if len(left) > _SHOWN:
+        yield _more(f"{glyphs.ellipsis} and {human_count(len(left) - _SHOWN)} more: --output csv", "dim")
 
 
 def _outcome(cycle: CycleRecord) -> str:
     done, by_others = cycle.count(TrimPhase.DONE), sum(trim.was_done_by_others for trim in cycle.trims)
     under_way = cycle.count(TrimPhase.PLANNED, TrimPhase.REQUESTED)
     parts = [f"{_counted(done, 'trim')} done" + (f" ({human_count(by_others)} by others)" if by_others else "")]
-    if given_up := cycle.count(TrimPhase.ABANDONED):
-        parts.append(f"{human_count(given_up)} abandoned")
+    for phase in (TrimPhase.ABANDONED, TrimPhase.WITHDRAWN):
+        if count := cycle.count(phase):
+            parts.append(f"{human_count(count)} {phase.value}")
     if under_way:
         parts.append(f"{human_count(under_way)} under way")
     span = f" in {human_span((cycle.ended_at - cycle.begun_at).total_seconds())}" if cycle.ended_at else ""

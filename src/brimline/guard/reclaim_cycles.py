@@ -123,6 +123,7 @@ class ReclaimCycles:
             self.totals,
             done=self.totals.done + figures.done,
             abandoned=self.totals.abandoned + figures.abandoned,
+            withdrawn=self.totals.withdrawn + figures.withdrawn,
             freed_bytes=self.totals.freed_bytes + figures.freed_bytes,
             freed_segments=self.totals.freed_segments + figures.freed_segments,
         )

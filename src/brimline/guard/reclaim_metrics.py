@@ -43,7 +43,7 @@ def reclaim_families(reports: Sequence[ReclaimReport]) -> list[MetricFamily]:
         *(_of_plans(metric, reports, figure) for metric, figure in _OF_A_PLAN),
         _floors(reports),
         *(metric.family(rows, [figure(report) for report in reports]) for metric, figure in _COUNTED),
-        _trims(catalogue.RECLAIM_TRIMS, reports, lambda each: (each.totals.done, each.totals.abandoned), _ENDS),
+        _trims(catalogue.RECLAIM_TRIMS, reports, _ended_trims, _ENDS),
         _trims(catalogue.RECLAIM_OPEN_TRIMS, reports, _open_trims, _PHASES),
     ]
 
@@ -56,8 +56,12 @@ def reclaim_ages(reports: Sequence[ReclaimReport], seconds: float) -> MetricFami
     )
 
 
-_ENDS = ("done", "abandoned")
+_ENDS = ("done", "abandoned", "withdrawn")
 _PHASES = ("unsent", "waiting")
+
+
+def _ended_trims(report: ReclaimReport) -> tuple[int, int, int]:
+    return report.totals.done, report.totals.abandoned, report.totals.withdrawn
 
 
 def _open_trims(report: ReclaimReport) -> tuple[int, int]:

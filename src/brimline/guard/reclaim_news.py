@@ -47,6 +47,7 @@ class ReclaimNews:
             cycle=cycle.cycle,
             done=cycle.done,
             abandoned=cycle.abandoned,
+            withdrawn=cycle.withdrawn,
             freed_bytes=cycle.freed_bytes,
         )
 

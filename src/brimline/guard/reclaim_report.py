@@ -37,7 +37,7 @@ TROUBLES = (Doing.NOT_RECORDED, Doing.BROKER_SILENT, Doing.CANNOT_LOCK)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleFigures:
-    """A cycle in numbers, under way or over. Of its trims: not sent yet, sent and waited for, done, given up."""
+    """A cycle in numbers, under way or over. Its trims: not sent, sent and waited for, done, given up or withdrawn."""
 
     cycle: CycleId
     by: str
@@ -50,14 +50,15 @@ class CycleFigures:
     waiting: int
     done: int
     abandoned: int
+    withdrawn: int
     freed_bytes: Bytes
     freed_segments: int
     reasons: tuple[str, ...]
-    """Why trims were given up, each once."""
+    """Why trims were given up or withdrawn, each once."""
 
     @property
     def trims(self) -> int:
-        return self.unsent + self.waiting + self.done + self.abandoned
+        return self.unsent + self.waiting + self.done + self.abandoned + self.withdrawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class Totals:
     planned_segments: int = 0
     done: int = 0
     abandoned: int = 0
+    withdrawn: int = 0
     freed_bytes: int = 0
     freed_segments: int = 0
 
@@ -112,6 +114,7 @@ def figures_of(record: CycleRecord) -> CycleFigures:
         waiting=record.count(TrimPhase.REQUESTED),
         done=record.count(TrimPhase.DONE),
         abandoned=record.count(TrimPhase.ABANDONED),
+        withdrawn=record.count(TrimPhase.WITHDRAWN),
         freed_bytes=record.freed_bytes,
         freed_segments=sum(trim.planned.segments.count for trim in trims if trim.phase is TrimPhase.DONE),
         reasons=tuple(dict.fromkeys(trim.why for trim in trims if trim.why is not None)),

@@ -44,10 +44,11 @@
                             "topics": [{"topic": "…", "bytes": 1}]}]},
           "cycles": [{"cycle": "8:1-17", "by": "…", "begunAt": "…", "endedAt": null, "excessBytes": 1,
                       "plannedBytes": 1, "plannedSegments": 1, "freedBytes": 0, "freedSegments": 0,
-                      "trims": {"unsent": 1, "waiting": 0, "done": 0, "abandoned": 0}, "givenUpBecause": []}],
+                      "trims": {"unsent": 1, "waiting": 0, "done": 0, "abandoned": 0, "withdrawn": 0},
+                      "givenUpBecause": []}],
           "lastCycle": null | {… the same …},
           "sinceStart": {"cycles": 1, "plannedBytes": 1, "plannedSegments": 1, "trimsDone": 1, "trimsAbandoned": 0,
-                         "freedBytes": 1, "freedSegments": 1}}]},
+                         "trimsWithdrawn": 0, "freedBytes": 1, "freedSegments": 1}}]},
      "gateway": null | {
        "up": true, "failure": null | {"kind": "unreachable", "message": "…"},
        "state": null | {

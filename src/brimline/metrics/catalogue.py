@@ -295,7 +295,8 @@ RECLAIM_FREED_SEGMENTS = _counter(
 )
 RECLAIM_TRIMS = _counter(
     "reclaim_trims",
-    "Trims of cycles that are over, by their end: done (the files are gone) or abandoned (the ledger says why).",
+    "Trims of cycles that are over, by their end: done (the files are gone), abandoned (the ledger says why) or "
+    "withdrawn (no longer wanted).",
     (*_VOLUME, "end"),
 )
 RECLAIM_ERRORS = _counter(
