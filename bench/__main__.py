@@ -18,6 +18,7 @@ from bench import (
     metrics,
     reclaim,
     reclaim_cycle,
+    replication,
     scan,
 )
 
@@ -113,6 +114,16 @@ SECTIONS = (
         " the guards' own task on a clock that is ticked, requests and answers encoded as on the wire.",
         header=AGAINST_GOAL,
         rows=followers.figures,
+    ),
+    Section(
+        title="Replication through the gateway",
+        explanation="Three clusters of two brokers of Kafka 4.3.1, in turns: the follower fetches from its leader"
+        " directly, through HAProxy (as below) or through the gateway. Catching up: four partitions of 256 MB, from"
+        " the first byte to the last. Written: records of 10 KB with acks=all, straight to the leader, so that only"
+        " replication takes the way. Beside a skipped partition: the same catching up while the follower's thread is"
+        " not sent a fifth partition. Brokers, proxy and client share two cores.",
+        header=gateway_rows.HEADER,
+        rows=replication.figures,
     ),
     Section(
         title="The gateway beside HAProxy and beside no proxy",

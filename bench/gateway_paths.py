@@ -121,7 +121,7 @@ class Site:
 @contextmanager
 def site(*, with_gateway: bool) -> Iterator[Site]:
     """A running broker whose listeners know of both proxies."""
-    with _whole_compiler(), Sandbox(SPEC) as sandbox, tempfile.TemporaryDirectory() as directory:
+    with whole_compiler(), Sandbox(SPEC) as sandbox, tempfile.TemporaryDirectory() as directory:
         fronts = {proxy: (_front(sandbox, proxy), _front(sandbox, proxy, tls=True)) for proxy in (HAPROXY, GATEWAY)}
         # The ports of the sandbox's own listeners were known only when it ran: so its broker starts once more
         broker = sandbox.broker(1)
@@ -140,11 +140,10 @@ def running_haproxy(sandbox: Sandbox, fronts: Sequence[Front]) -> Iterator[Proxy
     program = which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         raise RuntimeError("no haproxy on the PATH: scripts/setup.sh --bench installs it")
-    key_store = sandbox.outside(Path(sandbox.broker(1).properties[KEY_STORE + "keystore.location"]))
     lines = ["global", "  nbthread 1", "  maxconn 4000", "defaults", "  mode tcp", "  option splice-auto"]
     lines += ["  timeout connect 5s", "  timeout client 1h", "  timeout server 1h"]
     for front in fronts:
-        tls = f" ssl crt {key_store}" if front.tls else ""
+        tls = f" ssl crt {_key_store(sandbox)}" if front.tls else ""
         lines += [f"listen {front.listener}", f"  bind 127.0.0.1:{front.port}{tls}"]
         lines += [f"  server broker 127.0.0.1:{front.upstream}"]
     with tempfile.NamedTemporaryFile("w", suffix=".cfg") as config:
@@ -152,6 +151,10 @@ def running_haproxy(sandbox: Sandbox, fronts: Sequence[Front]) -> Iterator[Proxy
         config.flush()
         with _running([program, "-db", "-f", config.name], lambda _: _accepts(fronts[0].port)) as pid:
             yield Proxy(name=HAPROXY, pid=pid)
+
+
+def _key_store(sandbox: Sandbox) -> Path:
+    return sandbox.outside(Path(sandbox.broker(1).properties[KEY_STORE + "keystore.location"]))
 
 
 @contextmanager
@@ -179,7 +182,7 @@ def running_gateway(sandbox: Sandbox, fronts: Sequence[Front]) -> Iterator[Proxy
 
 
 @contextmanager
-def _whole_compiler() -> Iterator[None]:
+def whole_compiler() -> Iterator[None]:
     """A sandbox's JVMs start quickly because they compile lightly; these are to be as fast as others."""
     before = os.environ.get(JVM_LAST_WORD)
     os.environ[JVM_LAST_WORD] = f"{before or ''} -XX:TieredStopAtLevel=4".strip()

@@ -117,9 +117,9 @@ def load_on(sandbox: Sandbox, topic: str) -> Iterator[Load]:
     assert load.failures == []
 
 
-def fill_follower(sandbox: Sandbox, broker: int = FOLLOWER) -> Path:
+def fill_follower(sandbox: Sandbox, broker: int = FOLLOWER, *, leave_free: Bytes = ROOM_LEFT) -> Path:
     """Its first volume, with a foreign file; returns that."""
-    return sandbox.fill(sandbox.broker(broker).log_dirs[0], leave_free=ROOM_LEFT)
+    return sandbox.fill(sandbox.broker(broker).log_dirs[0], leave_free=leave_free)
 
 
 def replica(sandbox: Sandbox, topic: str, broker: int, partition: int) -> Path:

@@ -39,13 +39,7 @@ class RunningGuard:
 
     def samples(self, metric: str) -> dict[str, float]:
         """Labels as written → value, of one Prometheus metric."""
-        found = {}
-        for line in self.get("/metrics").splitlines():
-            name, _, rest = line.partition("{") if "{" in line else line.partition(" ")
-            if name == metric:
-                labels, _, value = rest.rpartition("} ")
-                found[labels] = float(value)
-        return found
+        return samples_of(self.get("/metrics"), metric)
 
     def percent(self, metric: str, topic: str, partition: int = 0) -> float | None:
         return self.samples(metric).get(f'topic="{topic}",partition="{partition}"')
@@ -55,6 +49,17 @@ class RunningGuard:
 
     def events(self) -> list[str]:
         return [line["event"] for line in self.said()]
+
+
+def samples_of(scraped: str, metric: str) -> dict[str, float]:
+    """Of one metric in what was scraped at one moment."""
+    found = {}
+    for line in scraped.splitlines():
+        name, _, rest = line.partition("{") if "{" in line else line.partition(" ")
+        if name == metric:
+            labels, _, value = rest.rpartition("} ")
+            found[labels] = float(value)
+    return found
 
 
 def states_of(state: Mapping[str, Any]) -> dict[str, str]:

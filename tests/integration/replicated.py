@@ -59,6 +59,35 @@ def in_sync(sandbox: Sandbox, topic: str, partition: int) -> set[int]:
     return set(found["isr_nodes"])
 
 
+class InSync:
+    """Watches who is in sync, several times a second, until the end of the block."""
+
+    def __init__(self, sandbox: Sandbox, topic: str, partition: int) -> None:
+        self._sandbox = sandbox
+        self._topic = topic
+        self._partition = partition
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.looks = 0
+        self.seen: set[frozenset[int]] = set()
+
+    def __enter__(self) -> "InSync":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join(PATIENCE_SECONDS)
+
+    def _watch(self) -> None:
+        with admin_client(self._sandbox) as client:
+            while not self._ending.wait(0.2):
+                (described,) = client.describe_topics([self._topic])
+                rows = (each for each in described["partitions"] if each["partition_index"] == self._partition)
+                self.seen |= {frozenset(row["isr_nodes"]) for row in rows}
+                self.looks += 1
+
+
 def read_back(sandbox: Sandbox, topic: str, partition: int) -> dict[tuple[int, int], bytes]:
     where = TopicPartition(topic, partition)
     end = end_offset(sandbox, topic, partition)

@@ -33,7 +33,7 @@ from tests.integration.full_followers import (
     three_brokers,
     verify_same_everywhere,
 )
-from tests.integration.replicated import in_sync
+from tests.integration.replicated import InSync, in_sync
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -221,5 +221,24 @@ def test_a_full_broker_that_cannot_be_asked_is_stale_then_silent_then_full_again
             eventually(lambda: skipped(running[LEADER]) == {FOLLOWER: 1})
             sandbox.unfill(foreign)
             eventually(lambda: in_sync(sandbox, topic, FULL) == set(BROKERS))
+        verify_same_everywhere(sandbox, topic, load)
+    assert signs_of_death(sandbox) == []
+
+
+def test_fence_keeps_the_isr_whole_for_much_longer_than_a_follower_may_lag(sandbox: Sandbox, tmp_path: Path) -> None:
+    topic = "fenced"
+    with guards(sandbox, tmp_path, "fence") as running:
+        create_spread_topic(sandbox, topic)
+        with load_on(sandbox, topic) as load, InSync(sandbox, topic, FULL) as watched:
+            foreign = fill_follower(sandbox)
+            eventually(lambda: refused_batches(running[LEADER].gateway, topic) > 0)
+            end, looked = end_offset(sandbox, topic, FULL), watched.looks
+            # Five times in a second: for 20 seconds, where 4 are enough to be thrown out.
+            eventually(lambda: watched.looks > looked + 100)
+            assert end_offset(sandbox, topic, FULL) < end + 100, "what was under way, and nothing else"
+            sandbox.unfill(foreign)
+            stored = acknowledged(load, FULL)
+            eventually(lambda: acknowledged(load, FULL) > stored + 200)
+        assert watched.seen == {frozenset(BROKERS)}
         verify_same_everywhere(sandbox, topic, load)
     assert signs_of_death(sandbox) == []
