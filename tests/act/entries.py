@@ -19,6 +19,7 @@ from brimline.act.ledger_entries import (
     Ended,
     Entry,
     FreedTrim,
+    PassedOver,
     Paused,
     Plan,
     PlannedTrim,
@@ -27,6 +28,7 @@ from brimline.act.ledger_entries import (
     Resumed,
     SegmentRange,
     TrimNumber,
+    Withdrawn,
 )
 from brimline.model import BrokerId, Bytes, Offset, TopicPartition
 
@@ -99,6 +101,10 @@ plans = st.builds(
     going_bytes=sizes,
     by=texts,
     trims=st.lists(planned_trims(), max_size=4, unique_by=lambda trim: trim.partition).map(tuple),
+    # As they are written: by reason, topic and partition.
+    passed_over=st.lists(st.tuples(texts, texts, st.integers(0, 9)), max_size=3, unique_by=lambda row: row[0]).map(
+        lambda rows: tuple(PassedOver(partition=TopicPartition(topic, n), why=why) for why, topic, n in rows)
+    ),
 )
 requests = st.builds(
     Request,
@@ -131,6 +137,11 @@ abandoned = st.builds(
     cycle=cycles,
     trims=st.lists(st.builds(AbandonedTrim, number=numbers, why=texts, freed_bytes=sizes), max_size=3).map(tuple),
 )
+withdrawn = st.builds(
+    Withdrawn,
+    cycle=cycles,
+    trims=st.lists(st.builds(AbandonedTrim, number=numbers, why=texts, freed_bytes=sizes), max_size=3).map(tuple),
+)
 ended = st.builds(Ended, cycle=cycles, done=st.integers(0, 10), abandoned=st.integers(0, 10), freed_bytes=sizes)
 ballast = st.builds(
     BallastEntry,
@@ -145,5 +156,5 @@ ballast = st.builds(
 cordons = st.builds(CordonEntry, act=st.sampled_from(CordonAct), log_dir=texts, why=texts)
 pauses = st.builds(Paused, by=texts, reason=texts) | st.builds(Resumed, by=texts, reason=texts)
 entries: st.SearchStrategy[Entry] = st.one_of(
-    plans, requests, answers, came_back, abandoned, ended, ballast, cordons, pauses
+    plans, requests, answers, came_back, abandoned, withdrawn, ended, ballast, cordons, pauses
 )

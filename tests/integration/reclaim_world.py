@@ -192,7 +192,7 @@ def watched(*log_dirs: Path) -> Iterator[History]:
 def survivors_older_than_what_went(
     cycles: Sequence[CycleRecord], history: History, timestamps: Mapping[str, Sequence[int]], margin: float
 ) -> list[str]:
-    """Closed segments that a cycle left although they are older than one that it took.
+    """Closed segments that a cycle left although they are older than one that it took, unless it says why it had to.
 
     A segment counts when its successor was there ``margin`` seconds before the plan was written down: the guard looked
     at the files a moment before that.
@@ -203,8 +203,11 @@ def survivors_older_than_what_went(
         plan, at = cycle.plan, cycle.begun_at.timestamp()
         log_starts |= {str(trim.partition): int(trim.target) for trim in plan.trims}
         youngest_taken = max(trim.newest_ms for trim in plan.trims)
+        passed_over = {str(each.partition) for each in plan.passed_over}
         for topic, written in timestamps.items():
             folder = f"{topic}-0"
+            if folder in passed_over:
+                continue
             start = log_starts.get(folder, 0)
             known = sorted(base for base in history.segments[folder] if base >= start)
             for base, following in pairwise(known):

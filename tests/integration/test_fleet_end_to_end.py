@@ -1,17 +1,20 @@
 """From three brokers' disks to tables: guards land snapshots, Spark takes them in, and says what the guards say."""
 
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaConsumer, TopicPartition
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import TIERED, brimline, create_topic, eventually, produce
+from tests.integration.cluster import PATIENCE_SECONDS, TIERED, brimline, create_topic, eventually, produce
 from tests.integration.guarded import RunningGuard, guard
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(420)]
@@ -96,6 +99,46 @@ def test_the_tables_say_what_the_guards_say(sandbox: Sandbox, tmp_path: Path) ->
         assert planned[broker]["device_taken_segments"] == device["plan"]["takenSegments"] > 0
     (summary,) = shown(tmp_path, "fleet_summary")
     assert (summary["brokers"], summary["full_log_dirs"]) == (3, 1)
+
+    plan = what_a_ceiling_would_delete(tmp_path, warehouse)
+    targets = {
+        TopicPartition(trim["topic"], trim["partition"]): trim["target"]
+        for device in json.loads(plan.read_text())["devices"]
+        for trim in device["trims"]
+    }
+    assert targets
+    carry_out(sandbox, plan)
+    assert log_starts(sandbox, targets) == targets
+
+
+def what_a_ceiling_would_delete(tmp_path: Path, warehouse: list[str]) -> Path:
+    """The simulation's plan for the first broker."""
+    limits = ["--ceiling", "10", "--broker", "1", "--plan-out", str(tmp_path / "plans")]
+    simulated = brimline("fleet", "simulate", *warehouse, *limits)
+    assert simulated.returncode == 0, simulated.stderr
+    (plan,) = (tmp_path / "plans").iterdir()
+    return plan
+
+
+def carry_out(sandbox: Sandbox, plan: Path) -> None:
+    config = sandbox.broker(1).node.server_properties.with_name("guard.properties")
+    words = ["reclaim", "--config", str(config), "--apply", "--plan", str(plan), "--yes"]
+    done = subprocess.run(
+        sandbox.inside([sys.executable, "-m", "brimline.cli", *words]),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS * 2,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def log_starts(sandbox: Sandbox, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    consumer = KafkaConsumer(bootstrap_servers=sandbox.bootstrap_servers)
+    try:
+        return dict(consumer.beginning_offsets(list(partitions)))
+    finally:
+        consumer.close()
 
 
 def knows_everything(running: RunningGuard) -> bool:

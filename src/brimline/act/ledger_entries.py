@@ -59,6 +59,14 @@ class PlannedTrim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassedOver:
+    """A partition of which nothing could be taken this time, whatever its age; the next cycle may."""
+
+    partition: TopicPartition
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """``excess_bytes`` are used beyond the ceiling and not going: what the trims are for. ``going_bytes`` leave anyway.
 
@@ -75,6 +83,7 @@ class Plan:
     going_bytes: Bytes
     by: str
     trims: tuple[PlannedTrim, ...]
+    passed_over: tuple[PassedOver, ...] = ()
 
     def __post_init__(self) -> None:
         if len({trim.partition for trim in self.trims}) < len(self.trims):

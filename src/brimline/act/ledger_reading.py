@@ -18,6 +18,7 @@ from brimline.act.ledger_entries import (
     Ended,
     Entry,
     FreedTrim,
+    PassedOver,
     Paused,
     Plan,
     PlannedTrim,
@@ -66,6 +67,10 @@ class Fields:
     def texts(self, name: str) -> tuple[str, ...]:
         return tuple(_text(value) for value in self.values(name))
 
+    def members(self, name: str) -> dict[str, object]:
+        """None, where an older version has not written it."""
+        return _members(self._document.get(name, {}))
+
     def rows(self, columns: tuple[str, ...]) -> list[list[object]]:
         if self.texts("columns") != columns:
             raise ValueError("other columns")
@@ -94,6 +99,12 @@ def _values(value: object) -> list[object]:
     return value
 
 
+def _members(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r} is not an object")
+    return value
+
+
 def _plan(fields: Fields) -> Plan:
     topics = [_topic(_values(row)) for row in fields.values("topics")]
     log_dirs, reasons = fields.texts("logDirs"), fields.texts("reasons")
@@ -110,6 +121,12 @@ def _plan(fields: Fields) -> Plan:
         trims=tuple(
             _planned_trim([_number(value) for value in row], topics, log_dirs, reasons)
             for row in fields.rows(TRIM_COLUMNS)
+        ),
+        passed_over=tuple(
+            PassedOver(partition=TopicPartition(topic, _number(partition)), why=why)
+            for why, topics_of_it in fields.members("passedOver").items()
+            for topic, partitions in _members(topics_of_it).items()
+            for partition in _values(partitions)
         ),
     )
 

@@ -96,6 +96,14 @@ def document_of(entry: Entry) -> dict[str, object]:
             return {"kind": "resumed", "by": entry.by, "reason": entry.reason}
 
 
+def _passed_over(plan: Plan) -> dict[str, dict[str, list[int]]]:
+    """Reason → topic → partitions."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for each in plan.passed_over:
+        found.setdefault(each.why, {}).setdefault(each.partition.topic, []).append(each.partition.partition)
+    return found
+
+
 def _plan_document(plan: Plan) -> dict[str, object]:
     topics = _Positions((trim.partition.topic, trim.topic_id) for trim in plan.trims)
     log_dirs = _Positions(plan.log_dirs)
@@ -125,6 +133,7 @@ def _plan_document(plan: Plan) -> dict[str, object]:
         "ceilingPercent": plan.ceiling_percent,
         "excessBytes": plan.excess_bytes,
         "goingBytes": plan.going_bytes,
+        "passedOver": _passed_over(plan),
         "by": plan.by,
         "topics": [[topic, topic_id_text(topic_id)] for topic, topic_id in topics.values],
         "reasons": reasons.values,

@@ -57,6 +57,10 @@ def _cycle(cycle: CycleRecord) -> dict[str, object]:
         "withdrawn": cycle.count(TrimPhase.WITHDRAWN),
         "underWay": cycle.count(TrimPhase.PLANNED, TrimPhase.REQUESTED),
         "trims": [_trim(trim) for trim in cycle.trims],
+        "passedOver": [
+            {"topic": each.partition.topic, "partition": each.partition.partition, "why": each.why}
+            for each in plan.passed_over
+        ],
     }
 
 

@@ -1,5 +1,6 @@
 """The ledger for people: cycle by cycle, what went, why, what came back of it, and what did not come to pass."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -59,6 +60,8 @@ def _cycle_lines(cycle: CycleRecord, glyphs: Glyphs) -> Iterator[Text]:
     yield from (_more(line) for line in _topic_lines(topics[:_SHOWN]))
     if len(topics) > _SHOWN:
         yield _more(f"{glyphs.ellipsis} and {human_count(len(topics) - _SHOWN)} more topics: --output csv", "dim")
+    for why, partitions in Counter(each.why for each in plan.passed_over).items():
+        yield _more(f"{_counted(partitions, 'partition')} passed over: {why}", "dim")
     left = given_up(cycle)
     for trim in left[:_SHOWN]:
         is_failure = trim.phase is TrimPhase.ABANDONED

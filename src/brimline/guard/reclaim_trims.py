@@ -4,13 +4,22 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from brimline.act.ledger_entries import CycleId, Plan, PlannedTrim, SegmentRange
+import numpy as np
+
+from brimline.act.ledger_entries import CycleId, PassedOver, Plan, PlannedTrim, SegmentRange
 from brimline.guard.reclaim_survey import ReclaimSurvey
 from brimline.model import Bytes, Offset, TopicPartition
 from brimline.model.blast_radius import BlastRadius, DoomedRange
+from brimline.model.reclaim import Views
 from brimline.model.reclaim_plan import ReclaimReason
 
 _NAMED = 5
+_NOT_NOW = (
+    ReclaimReason.TOPIC_UNKNOWN,
+    ReclaimReason.MOVING,
+    ReclaimReason.VIEWS_DISAGREE,
+    ReclaimReason.OFFSETS_UNKNOWN,
+)
 
 
 def planned_trims(survey: ReclaimSurvey, device: str) -> tuple[PlannedTrim, ...]:
@@ -53,11 +62,27 @@ def cycle_plan(survey: ReclaimSurvey, device: str, cycle: CycleId, by: str, loss
         going_bytes=planned.going.total,
         by=by,
         trims=tuple(_with_losses(trim, losses) for trim in planned_trims(survey, device)),
+        passed_over=tuple(_passed_over(survey, row)),
     )
 
 
 def guard_name(node_id: int) -> str:
     return f"guard of broker {node_id} (pid {os.getpid()})"
+
+
+def _passed_over(survey: ReclaimSurvey, device: int) -> Iterator[PassedOver]:
+    """Logs of which too little is known at this moment: what is younger than theirs goes before it."""
+    tables, reasons = survey.tables.tables, survey.plan.reason
+    undecided = np.flatnonzero(np.isin(reasons, _NOT_NOW))
+    rows, firsts = np.unique(np.searchsorted(tables.logs.segments_begin, undecided, "right") - 1, return_index=True)
+    for log, first in zip(rows.tolist(), firsts.tolist(), strict=True):
+        partition = tables.topic_partition(log)
+        if partition is None or tables.logs.device[log] != device:
+            continue
+        reason = ReclaimReason(int(reasons[undecided[first]]))
+        views = Views(int(tables.logs.views[log]))
+        why = views.sentence if reason is ReclaimReason.VIEWS_DISAGREE else reason.sentence
+        yield PassedOver(partition=partition, why=why)
 
 
 def _with_losses(trim: PlannedTrim, losses: BlastRadius | None) -> PlannedTrim:
