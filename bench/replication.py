@@ -60,6 +60,11 @@ class Cluster:
         with admin_client(self.sandbox) as client:
             client.alter_partition_reassignments(moves)
 
+    def is_in_sync(self, topic: str) -> bool:
+        with admin_client(self.sandbox) as client:
+            (described,) = client.describe_topics([topic])
+        return all(len(each["isr_nodes"]) == 2 for each in described["partitions"])
+
     def has_no_copy(self, topic: str) -> bool:
         return not any(self._log_dir(FOLLOWER).glob(f"{topic}-*"))
 
@@ -110,6 +115,8 @@ def _catch_up(cluster: Cluster) -> float:
     while cluster.stored("copied", FOLLOWER) < whole:
         time.sleep(_POLL_SECONDS)
     seconds = time.perf_counter() - begin
+    # While replicas are still being added, they cannot be taken away.
+    eventually(lambda: cluster.is_in_sync("copied"))
     cluster.follow("copied", is_followed=False)
     eventually(lambda: cluster.has_no_copy("copied"))
     return (whole - begun_with) / 1e6 / seconds
