@@ -46,7 +46,7 @@ from tests.wire.produce_messages import batch
 pytestmark = pytest.mark.integration
 
 NEWEST = "4.3.1"
-VERSIONS = ("3.9.2", "4.1.2", NEWEST)
+VERSIONS = ("3.9.2", pytest.param("4.1.2", marks=pytest.mark.long), NEWEST)
 on_newest = pytest.mark.parametrize("sandbox_of_version", [NEWEST], indirect=True)
 
 RECORD = 8000

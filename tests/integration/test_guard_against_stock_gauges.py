@@ -98,6 +98,7 @@ def test_every_figure_is_the_brokers_own(stock: Served, tmp_path: Path) -> None:
     assert {row: value for row, value in guards.items() if row[1] != "__remote_log_metadata"} == expected
 
 
+@pytest.mark.long
 def test_older_brokers_get_the_same_beans_and_they_are_right(tmp_path: Path) -> None:
     """3.9.2 has tiered storage and none of these gauges."""
     volumes = (VolumeSpec(size=Bytes(256 * MIB)),)
@@ -134,6 +135,7 @@ def test_stock_leaves_the_local_figure_of_an_endless_topic_at_0(stock: Served, t
     assert theirs[LOCAL] != right
 
 
+@pytest.mark.long
 def test_stock_freezes_both_figures_when_a_topic_becomes_endless(stock: Served, tmp_path: Path) -> None:
     """The same early return: the last values of the limited time stay for good, whatever the log does.
 
@@ -180,6 +182,7 @@ def test_stock_counts_an_uploaded_segment_of_one_record_twice(stock: Served, tmp
     assert theirs[LOCAL] == ours[LOCAL]
 
 
+@pytest.mark.long
 def test_stock_wraps_beyond_32_bits(stock: Served, tmp_path: Path) -> None:
     """Stock casts the percentage to an int. 22 MB in one segment of a topic limited to 1 byte are 2.2 billion percent.
 
@@ -231,7 +234,7 @@ def has_future(figures: Figures) -> bool:
     return figures.get((FUTURE, "moving", 0), 0) > 0
 
 
-@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+@pytest.mark.parametrize("version", [pytest.param("3.9.2", marks=pytest.mark.long), "4.3.1"])
 def test_a_future_replica_has_its_own_bean_until_it_is_the_replica(version: str, tmp_path: Path) -> None:
     with moving(version) as (sandbox, source, target):
         with guard_with_jmx(sandbox, tmp_path, has_future) as (running, port):
@@ -249,6 +252,7 @@ def test_a_future_replica_has_its_own_bean_until_it_is_the_replica(version: str,
     assert moved == {PLAIN: percent(current, 10 * MIB)}
 
 
+@pytest.mark.long
 def test_stock_stands_still_while_a_replica_moves(tmp_path: Path) -> None:
     """Stock sets the plain gauge at the end of a retention pass, and passes leave out a partition that is moving.
 

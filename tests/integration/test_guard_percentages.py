@@ -24,7 +24,7 @@ VOLUMES = (VolumeSpec(size=Bytes(192 * MIB)),)
 SMALL = {"segment.bytes": str(MIB), "file.delete.delay.ms": "0"}
 
 
-@pytest.fixture(scope="module", params=["3.9.2", "4.3.1"])
+@pytest.fixture(scope="module", params=[pytest.param("3.9.2", marks=pytest.mark.long), "4.3.1"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with Sandbox(SandboxSpec(version=request.param, volumes=VOLUMES, tiered=True)) as running:
         create_topic(running, "plain", partitions=2, config={**SMALL, "retention.bytes": str(4 * MIB)})

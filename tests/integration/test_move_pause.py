@@ -210,6 +210,7 @@ def run_advice(sandbox: Sandbox, advice: str) -> "subprocess.CompletedProcess[st
 
 
 @on_newest
+@pytest.mark.long
 def test_one_that_observes_touches_nothing(moving: Moving, tmp_path: Path) -> None:
     sandbox, target = moving.sandbox, moving.target
     moving.set_throttle(OPERATORS)

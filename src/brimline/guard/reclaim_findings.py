@@ -129,6 +129,13 @@ def _brakes(config: GuardConfig) -> Iterator[Finding]:
     if policy.min_retention_bytes:
         kept = human_bytes(policy.min_retention_bytes)
         yield reclaim_finding(Weight.FINE, f"{kept} of every partition stay, as Kafka counts retention.bytes")
+    if not policy.min_retention_ms and not policy.min_retention_bytes:
+        yield reclaim_finding(
+            Weight.WARNING,
+            "only active segments and protected topics are safe: a foreign file that fills the volume lets the ceiling "
+            f"delete all the rest, and it is still not held; set {keys.RECLAIM_MIN_RETENTION_MS.name} or "
+            f"{keys.RECLAIM_MIN_RETENTION_BYTES.name}",
+        )
     if policy.max_bytes_per_cycle is not None:
         most = human_bytes(policy.max_bytes_per_cycle)
         yield reclaim_finding(Weight.FINE, f"one cycle takes no more than {most} from a device")

@@ -119,6 +119,7 @@ def test_a_batch_that_ended_anywhere_is_done_again_and_no_row_is_there_twice(
     assert bronze(spark, Warehouse(place)) == bronze(spark, undisturbed)
 
 
+@pytest.mark.long
 def test_a_driver_killed_in_the_ingest_and_in_a_job_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
     """kill -9, really; at every other place in ``test_killed``."""
     landing = tmp_path / "landing"
