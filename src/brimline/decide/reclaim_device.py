@@ -61,6 +61,16 @@ class DeviceColumns:
         before = self.allocated_before
         return np.asarray(before[self.begin + until] - before[self.begin + first], dtype=np.int64)
 
+    @cached_property
+    def below_high_watermark(self) -> Int64Column:
+        """Of every log: how many closed segments every replica in sync has wholly."""
+        return self.ends_up_to(self.logs.high_watermark)
+
+    @cached_property
+    def uploaded(self) -> Int64Column:
+        """Of every log: how many closed segments the remote store has wholly."""
+        return self.ends_up_to(self.logs.highest_remote_offset + 1)
+
     def ends_up_to(self, offset: Int64Column) -> Int64Column:
         """Of every log: how many closed segments hold only offsets below ``offset``. Unknown (-1) is none."""
         begun = kernel.count_up_to(self.segments.base_offset, self.begin, self.end, offset)

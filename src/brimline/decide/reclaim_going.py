@@ -59,18 +59,13 @@ def beyond_bytes(columns: DeviceColumns, kept: Int64Column) -> Int64Column:
     return np.asarray(np.searchsorted(sums, sums[columns.end] - kept, side="right") - 1 - columns.begin, dtype=np.int64)
 
 
-def uploaded(columns: DeviceColumns) -> Int64Column:
-    """How many closed segments of each log the remote store holds wholly."""
-    return columns.ends_up_to(columns.logs.highest_remote_offset + 1)
-
-
 def _reach(columns: DeviceColumns, topics: TopicColumns) -> Int64Column:
     """How many segments of each log retention could remove at most."""
     logs = columns.logs
-    reach = columns.ends_up_to(logs.high_watermark)
+    reach = columns.below_high_watermark
     is_copying = topics.is_copying[logs.topic]
     if is_copying.any():
-        reach = np.where(is_copying, np.minimum(reach, uploaded(columns)), reach)
+        reach = np.where(is_copying, np.minimum(reach, columns.uploaded), reach)
     return np.where(_active_may_go(columns) & ~topics.is_tiered[logs.topic], columns.count, reach)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from brimline.decide import reclaim_kernel as kernel
 from brimline.decide.reclaim_device import DeviceColumns
-from brimline.decide.reclaim_going import GoingRuns, beyond_bytes, going_runs, uploaded
+from brimline.decide.reclaim_going import GoingRuns, beyond_bytes, going_runs
 from brimline.decide.reclaim_topics import TopicColumns
 from brimline.model.reclaim import Views
 from brimline.model.reclaim_plan import ReclaimReason
@@ -59,7 +59,7 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns) -> LogRuns:
     standing = _standing(columns, topics)
     going = going_runs(columns, topics)
     closed = np.maximum(columns.closed, going.until)
-    below_watermark = np.maximum(columns.ends_up_to(columns.logs.high_watermark), going.until)
+    below_watermark = np.maximum(columns.below_high_watermark, going.until)
     old_enough = np.clip(_old_enough(columns, key), going.until, below_watermark)
     beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
     return LogRuns(
@@ -115,5 +115,5 @@ def _local_retention_bytes(columns: DeviceColumns, topics: TopicColumns, going: 
     could_go = topics.is_copying[logs.topic] & (logs.kind == FolderKind.CURRENT)
     if not could_go.any():
         return np.zeros(len(logs), dtype=np.int64)
-    until = np.minimum(uploaded(columns), columns.ends_up_to(logs.high_watermark))
+    until = np.minimum(columns.uploaded, columns.below_high_watermark)
     return np.where(could_go, columns.allocated(going.until, np.maximum(until, going.until)), 0)

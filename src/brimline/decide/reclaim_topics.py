@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from brimline.model.reclaim import USE_RETENTION, CleanupRules, TopicFacts
+from brimline.model.reclaim import USE_RETENTION, CleanupRules, TopicFacts, TopicTable
 from brimline.model.reclaim_plan import ReclaimReason
 from brimline.model.scan import BoolColumn, Int64Column, UInt8Column
 
@@ -30,16 +30,22 @@ class TopicColumns:
     """The topics as columns, with one row more at the end for "no topic", which -1 finds."""
 
     def __init__(self, topics: Sequence[TopicFacts]) -> None:
-        self._names = [topic.name for topic in topics]
-        rules = [*(topic.rules or _NOT_KNOWN for topic in topics), _NOT_KNOWN]
-        limits = [effective_retention(each) for each in rules]
-        self._protection = np.array([*map(protection, topics), ReclaimReason.TOPIC_UNKNOWN], dtype=np.uint8)
+        table = TopicTable.of(topics)
+        self._names = table.names
+        # Thousands of topics share a handful of rules: each is looked at once.
+        rules = [*table.rules, None]
+        shared = {id(each): each for each in rules}
+        places = {key: place for place, key in enumerate(shared)}
+        row = np.fromiter((places[id(each)] for each in rules), dtype=np.int64, count=len(rules))
+        known = [each or _NOT_KNOWN for each in shared.values()]
+        limits = np.array([effective_retention(each) for each in known], dtype=np.int64)
+        self._protection = _protection(np.array([*map(_of_rules, shared.values())], dtype=np.uint8)[row], self._names)
         self._by_patterns: dict[tuple[str, ...], UInt8Column] = {(): self._protection}
         self.name_rank = _ranks(self._names)
-        self.retention_ms: Int64Column = np.array([limit[0] for limit in limits], dtype=np.int64)
-        self.retention_bytes: Int64Column = np.array([limit[1] for limit in limits], dtype=np.int64)
-        self.is_tiered: BoolColumn = np.array([each.is_tiered for each in rules], dtype=np.bool_)
-        self.is_copying: BoolColumn = np.array([_is_copying(each) for each in rules], dtype=np.bool_)
+        self.retention_ms: Int64Column = limits[:, 0][row]
+        self.retention_bytes: Int64Column = limits[:, 1][row]
+        self.is_tiered: BoolColumn = np.array([each.is_tiered for each in known], dtype=np.bool_)[row]
+        self.is_copying: BoolColumn = np.array([_is_copying(each) for each in known], dtype=np.bool_)[row]
 
     def protection(self, patterns: tuple[str, ...]) -> UInt8Column:
         """Why a topic is never trimmed, or ``CANDIDATE``."""
@@ -48,23 +54,31 @@ class TopicColumns:
             codes = self._protection.copy()
             yields = (codes == ReclaimReason.CANDIDATE) | (codes == ReclaimReason.TOPIC_UNKNOWN)
             yields[-1] = False  # no topic has no name
-            for row in np.flatnonzero(yields).tolist():
-                name = self._names[row]
-                if any(expression.fullmatch(name) for expression in expressions):
-                    codes[row] = ReclaimReason.PROTECTED_TOPIC
+            rows = np.flatnonzero(yields)
+            names = [self._names[row] for row in rows.tolist()]
+            for expression in expressions:
+                matches = np.fromiter((expression.fullmatch(name) is not None for name in names), np.bool_, len(names))
+                codes[rows[matches]] = ReclaimReason.PROTECTED_TOPIC
             self._by_patterns[patterns] = codes
         return self._by_patterns[patterns]
 
 
-def protection(topic: TopicFacts) -> ReclaimReason:
-    """Without the operator's patterns."""
-    rules = topic.rules
-    if topic.name in INTERNAL_TOPICS or (rules is not None and rules.is_internal):
-        return ReclaimReason.INTERNAL_TOPIC
-    if topic.name == REMOTE_LOG_METADATA:
-        return ReclaimReason.REMOTE_LOG_METADATA
+def _protection(of_rules: UInt8Column, names: Sequence[str]) -> UInt8Column:
+    """Without the operator's patterns. Kafka's own topics are known by their names, whatever else is known."""
+    codes = of_rules.copy()
+    for row, name in enumerate(names):
+        if name in INTERNAL_TOPICS:
+            codes[row] = ReclaimReason.INTERNAL_TOPIC
+        elif name == REMOTE_LOG_METADATA and codes[row] != ReclaimReason.INTERNAL_TOPIC:
+            codes[row] = ReclaimReason.REMOTE_LOG_METADATA
+    return codes
+
+
+def _of_rules(rules: CleanupRules | None) -> ReclaimReason:
     if rules is None:
         return ReclaimReason.TOPIC_UNKNOWN
+    if rules.is_internal:
+        return ReclaimReason.INTERNAL_TOPIC
     if rules.compacts and not rules.deletes:
         return ReclaimReason.COMPACT_ONLY
     if rules.is_tiered:

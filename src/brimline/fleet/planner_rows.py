@@ -14,6 +14,7 @@ import pyarrow as pa
 from brimline.decide.reclaim import plan
 from brimline.fleet.broker_snapshot import BrokerSnapshot
 from brimline.fleet.planner_tasks import BrokerRows, Failed
+from brimline.model.reclaim import TopicTable
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan
 from brimline.model.scan import Int64Column
 
@@ -140,12 +141,16 @@ def _trim_columns(broker: BrokerSnapshot, planned: ReclaimPlan, log: Int64Column
             pa.array(column[log], mask=none) if len(column) else pa.nulls(len(log), pa.from_numpy_dtype(column.dtype))
         )
 
-    def named(names: Sequence[str | None], place: npt.NDArray[np.generic]) -> pa.Array:
-        return pa.array(names, type=pa.string()).take(of_logs(place))
+    def named(names: Sequence[str | None], place: npt.NDArray[np.integer]) -> pa.Array:
+        """By hand: there are many names, and few of them are asked for."""
+        places = place[log].tolist() if len(place) else [0] * len(log)
+        return pa.array(
+            [None if is_none else names[row] for row, is_none in zip(places, none.tolist(), strict=True)], pa.string()
+        )
 
     return [
         named(broker.log_dirs, broker.log_dir_of_log),
-        named([topic.name for topic in broker.tables.topics], logs.topic),
+        named(TopicTable.of(broker.tables.topics).names, logs.topic),
         named(broker.topic_ids, logs.topic),
         of_logs(logs.partition),
         of_logs(outcomes.from_offset),

@@ -8,6 +8,7 @@ Columns are numpy views of what pyarrow read wherever the section is one row gro
 """
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from brimline.model.reclaim import (
     ReclaimPolicy,
     ReclaimTables,
     SegmentTable,
-    TopicFacts,
+    TopicTable,
     Views,
 )
 from brimline.model.scan import FolderKind, Int32Column, Int64Column
@@ -137,16 +138,17 @@ def _number(row: dict[str, object], name: str, default: int) -> int:
     return default if value is None else value
 
 
-def _topics(topics: pa.Table) -> tuple[TopicFacts, ...]:
+def _topics(topics: pa.Table) -> TopicTable:
     columns = [topics.column(name).to_pylist() for name in _RULES]
-    rows = list(zip(*columns, strict=True))
-    # Thousands of topics have a handful of rules.
-    distinct = {row: CleanupRules(**dict(zip(_RULES, row, strict=True))) for row in set(rows)}
     known, names = topics.column("is_known").to_pylist(), topics.column("topic").to_pylist()
-    return tuple(
-        TopicFacts(name=name, rules=distinct[row] if is_known else None)
-        for name, row, is_known in zip(names, rows, known, strict=True)
-    )
+    rows = zip(*columns, strict=True)
+    return TopicTable(names, [_rules(row) if is_known else None for row, is_known in zip(rows, known, strict=True)])
+
+
+@lru_cache(maxsize=4096)
+def _rules(row: tuple[Any, ...]) -> CleanupRules:
+    """Thousands of topics have a handful of rules, and the next file has the same ones."""
+    return CleanupRules(**dict(zip(_RULES, row, strict=True)))
 
 
 def _begins(segments: npt.NDArray[Any]) -> Int64Column:

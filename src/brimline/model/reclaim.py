@@ -11,6 +11,7 @@ In a column -1 stands for "unknown", everywhere else ``None`` does.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import overload
 
 from brimline.model.partitions import TopicPartition
 from brimline.model.quantities import Bytes
@@ -83,6 +84,35 @@ class TopicFacts:
     name: str
     rules: CleanupRules | None
     """``None``: not known, for example for lack of a permission."""
+
+
+class TopicTable(Sequence[TopicFacts]):
+    """The same as two lists, for those who have thousands and look at few."""
+
+    def __init__(self, names: Sequence[str], rules: Sequence[CleanupRules | None]) -> None:
+        self.names = names
+        self.rules = rules
+        """Of each topic; many share one."""
+
+    @classmethod
+    def of(cls, topics: Sequence[TopicFacts]) -> "TopicTable":
+        if isinstance(topics, TopicTable):
+            return topics
+        return cls([topic.name for topic in topics], [topic.rules for topic in topics])
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, row: int) -> TopicFacts: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> "TopicTable": ...
+
+    def __getitem__(self, row: int | slice) -> "TopicFacts | TopicTable":
+        if isinstance(row, slice):
+            return TopicTable(self.names[row], self.rules[row])
+        return TopicFacts(name=self.names[row], rules=self.rules[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
