@@ -112,7 +112,7 @@ def comparisons(sizes: Sizes = FULL) -> Iterator[Comparison]:
         what = f"plan for {segments / 1e6:.3g} M segments of {size.brokers:,} brokers"
         runs = fleets().run(size, tuple(Planner), sizes.rounds)
         ours = runs[Planner.SPARK]
-        for planner in (Planner.DUCKDB, Planner.POLARS, Planner.POOL):
+        for planner in (each for each in Planner if each is not Planner.SPARK):
             yield _compared(f"{what}, {planner.value}: warm", "s", runs[planner], ours, lambda run: run.warm_seconds)
             yield _compared(f"{planner.value}: first", "s", runs[planner], ours, lambda run: run.first_seconds)
             yield _compared(f"{planner.value}: peak memory", "MB", runs[planner], ours, lambda run: run.peak_megabytes)

@@ -23,15 +23,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from bench import fleet_result
 from bench.fleet_landing import files_in
-from bench.fleet_result import digest, of_plan_rows
+from bench.fleet_result import of_plan_rows
 from bench.fleet_tree import watched
 
 WARM_PLANS = 2
 Plan = Callable[[], pa.Table]
 Timed = Callable[[], Any]
 """Times end when the rows are here, in whatever form; ``Named`` makes a table of them afterwards."""
-Named = Callable[[Any], pa.Table]
+Named = Callable[[Any], fleet_result.Plan]
 
 
 class Planner(Enum):
@@ -39,6 +40,8 @@ class Planner(Enum):
     POOL = "the same kernel in a process pool"
     DUCKDB = "DuckDB"
     POLARS = "Polars"
+    DUCKDB_COARSE = "DuckDB with our coarse ages"
+    POLARS_COARSE = "Polars with our coarse ages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ def measure_here(planner: Planner, folder: Path) -> Measured:
             start_seconds=started - begin,
             first_seconds=times[0],
             warm_seconds=statistics.median(times[1:]),
-            digest=digest(named(rows)),
+            digest=named(rows).digest(),
         )
 
 
@@ -83,14 +86,16 @@ def _started(planner: Planner, folder: Path) -> Iterator[tuple[Timed, Named]]:
         case Planner.POOL:
             with _pool(folder) as plan:
                 yield plan, of_plan_rows
-        case Planner.DUCKDB:
+        case Planner.DUCKDB | Planner.DUCKDB_COARSE:
             from bench.fleet_duckdb import DuckPlanner
 
-            yield DuckPlanner(folder).plan, lambda trims: trims.named(folder)
-        case Planner.POLARS:
+            duckdb = DuckPlanner(folder, is_coarse=planner is Planner.DUCKDB_COARSE)
+            yield duckdb.plan, lambda trims: trims.named(folder)
+        case Planner.POLARS | Planner.POLARS_COARSE:
             from bench.fleet_polars import PolarsPlanner
 
-            yield PolarsPlanner(folder).plan, lambda trims: trims.named(folder)
+            polars = PolarsPlanner(folder, is_coarse=planner is Planner.POLARS_COARSE)
+            yield polars.plan, lambda trims: trims.named(folder)
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from brimline.fleet.broker_snapshot import BrokerSnapshot, read_broker_at
 from brimline.landing.bad_snapshot import BadSnapshot
 
 # By the number of segments, and not by that of cores, which Spark Connect does not tell.
-SEGMENTS_PER_TASK = 400_000
-"""About a third of a second of work: enough to hide what a task costs to start, little enough to even out."""
+SEGMENTS_PER_TASK = 1_000_000
+"""About half a second of work: enough to hide what a task costs to start, little enough to even out."""
 FILES_PER_TASK = 200
 MOST_TASKS = 2_000
 
@@ -76,7 +76,9 @@ def rows_locally(files: Files, rows: BrokerRows, processes: int = 1) -> Iterator
 def tasks_for(files: Files) -> int:
     by_segments = -(-sum(file.segments for file in files) // SEGMENTS_PER_TASK)
     by_files = -(-len(files) // FILES_PER_TASK)
-    return min(max(by_segments, by_files), len(files), MOST_TASKS)
+    # An even number, or the last one of a few large tasks keeps one core busy and the other waiting.
+    most = 2 * -(-max(by_segments, by_files) // 2)
+    return min(most, len(files), MOST_TASKS)
 
 
 def balanced(files: Files, tasks: int) -> tuple[Files, ...]:
