@@ -25,7 +25,9 @@ MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000
 NOW_MS = 100 * HOUR_MS
 NO_FENCE = "disk.max.used.percent=100\ndisk.min.free.bytes=0\n"
-CEILING = "log.retention.disk.usage.percent=80\n"
+BARE_CEILING = "log.retention.disk.usage.percent=80\n"
+CEILING = f"{BARE_CEILING}brimline.reclaim.min.retention.bytes=1\n"
+"""With a brake, so that nobody is warned of having none."""
 APPLY, PLAN = "brimline.reclaim.mode=apply\n", "brimline.reclaim.mode=plan\n"
 
 
@@ -139,11 +141,21 @@ def test_brakes_without_a_ceiling_are_named() -> None:
 
 def test_apply_is_what_a_ceiling_means_and_plan_is_said_to_be_less() -> None:
     applied, planned = config(CEILING + NO_FENCE), config(CEILING + NO_FENCE + PLAN)
-    (of_applied,), (of_planned,) = explain_ceiling(applied, disks(applied)), explain_ceiling(planned, disks(planned))
+    of_applied, of_planned = (next(explain_ceiling(each, disks(each))) for each in (applied, planned))
 
     assert (of_applied.weight, of_planned.weight) == (Weight.FINE, Weight.NOTE)
     assert "go first (server.properties line 8)" in of_applied.sentence
     assert "brimline.reclaim.mode=plan: it is only said, and nothing is deleted" in of_planned.sentence
+
+
+def test_a_ceiling_without_a_minimum_retention_is_warned_of() -> None:
+    bare, braked = config(BARE_CEILING + NO_FENCE), config(CEILING + NO_FENCE)
+
+    (warning,) = said(list(explain_ceiling(bare, disks(bare))), Weight.WARNING)
+
+    assert "a foreign file that fills the volume" in warning
+    assert "set brimline.reclaim.min.retention.ms or brimline.reclaim.min.retention.bytes" in warning
+    assert said(list(explain_ceiling(braked, disks(braked))), Weight.WARNING) == []
 
 
 def test_every_brake_is_said() -> None:
@@ -151,7 +163,7 @@ def test_every_brake_is_said() -> None:
         "brimline.reclaim.min.retention.ms=7200000\nbrimline.reclaim.min.retention.bytes=1048576\n"
         "brimline.reclaim.max.bytes.per.cycle=2097152\n"
     )
-    settings = config(CEILING + NO_FENCE + brakes)
+    settings = config(BARE_CEILING + NO_FENCE + brakes)
 
     sentences = [finding.sentence for finding in explain_ceiling(settings, disks(settings))]
 
