@@ -112,6 +112,13 @@ class Jvm:
             os.environ.clear()
             os.environ.update(before)
 
+    def ends_within(self, seconds: float) -> bool:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def last_words(self) -> str:
         return self._log.read_text(errors="replace")[-_LAST_WORDS:]
 

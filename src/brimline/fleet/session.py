@@ -68,6 +68,10 @@ class SessionSettings:
         return self.master.startswith(CONNECT)
 
 
+_DYING_SECONDS = 2.0
+"""Between the end of a JVM's connections and its own."""
+
+
 @contextmanager
 def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """A session, and its end: no JVM of ours outlives the block."""
@@ -85,8 +89,13 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         spark = _started(options, jvm)
         try:
             yield spark
+        except (Py4JError, PySparkException, OSError) as error:
+            if jvm.ends_within(_DYING_SECONDS):
+                raise FleetError(f"Spark's JVM ended in the middle; its last words:\n{jvm.last_words()}") from error
+            raise
         finally:
-            with suppress(Py4JError):  # the JVM may be gone, or a question to it was interrupted: it ends all the same
+            # The JVM may be gone, or a question to it was interrupted: it ends all the same.
+            with suppress(Py4JError, OSError):
                 spark.stop()
 
 
