@@ -81,8 +81,13 @@ class Moving:
         self._admin.alter_configs([resource], incremental=True, raise_on_unknown=False)
 
     def begin(self, target: Path) -> None:
-        self._admin.alter_replica_log_dirs({("moved", 0, 1): str(target)})
-        eventually(lambda: self.is_moving(target))
+        """Asked for until it is so: a broker that has just cancelled another move may not listen at once."""
+
+        def is_begun() -> bool:
+            self._admin.alter_replica_log_dirs({("moved", 0, 1): str(target)})
+            return self.is_moving(target)
+
+        eventually(is_begun)
 
     def copied(self, target: Path) -> int:
         """Bytes of the copy so far; 0 when there is none."""
