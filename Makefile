@@ -31,7 +31,7 @@ test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing
 	.venv/bin/pytest -m long
 	.venv/bin/pytest --hypothesis-profile=long --timeout=1200 tests/wire tests/observe tests/model -m "not integration"
 
-bench: ## ratios against kafka-python's decode, the Java tool, du, prometheus_client, py4j and HAProxy
+bench: ## ratios against kafka-python's decode, the Java tool, du, prometheus_client, py4j, DuckDB, Polars and HAProxy
 	@scripts/setup.sh --bench
 	$(PYTHON) -m bench
 

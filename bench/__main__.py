@@ -1,4 +1,4 @@
-"""`make bench`: prints every figure, and keeps the last results in docs/benchmarks.md. It takes an hour and a half.
+"""`make bench`: prints every figure, and keeps the last results in docs/benchmarks.md. It takes long.
 
 ``python -m bench decod scan`` measures only those sections that have such a word in their titles.
 """
@@ -145,7 +145,12 @@ SECTIONS = (
 )
 
 
-HEAD = ["# Benchmarks", "", "Made by `make bench`. Two ways of doing one thing, in one run: trust the ratios."]
+HEAD = [
+    "# Benchmarks",
+    "",
+    "Two ways of doing one thing, in one run: trust the ratios. `make bench` makes all of it, `python -m bench WORD`"
+    " the sections with the word in their titles, and each section is the last run of its own.",
+]
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from bench.fleet_landing import LANDING, UNTIL_MS, Size, make, write_look_ups
+from bench.fleet_landing import LANDING, UNTIL_MS, Size, make, write_file_list
 from bench.fleet_pipeline import Piped, Session, ingested, piped
 from bench.fleet_plan import Measured, Planner, measured, profile
 from bench.ratio import AgainstGoal, Comparison
@@ -86,7 +86,7 @@ class Fleets:
         """All in turns. Raises if two plans are not the same."""
         folder, _ = self.of(size)
         if Planner.DUCKDB in planners:
-            write_look_ups(folder)
+            write_file_list(folder)
         for _ in range(rounds - len(self._runs.get((size, planners[0]), ()))):
             for planner in planners:
                 self._runs.setdefault((size, planner), []).append(measured(planner, folder))
@@ -210,7 +210,7 @@ def main() -> int:
         sizes = replace(sizes, rounds=1, cold_rounds=2)
     if options.profile:
         folder, _ = fleets().of(sizes.compared[0])
-        write_look_ups(folder)
+        write_file_list(folder)
         print(profile(folder))
         return 0
     for made in (comparisons, figures):

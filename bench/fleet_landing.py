@@ -67,7 +67,7 @@ def _file(path: Path) -> SnapshotFile:
     )
 
 
-def write_look_ups(folder: Path) -> None:
+def write_file_list(folder: Path) -> None:
     """For DuckDB and Polars: the files, numbered by their row."""
     files = files_in(folder)
     columns = {

@@ -76,6 +76,12 @@ def admin(sandbox: Sandbox) -> Admin:
     return Admin(ClientConfig.from_properties(sandbox.bootstrap_servers))
 
 
+def brimline_inside(sandbox: Sandbox, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The same where the brokers' files are, as on their host."""
+    command = sandbox.inside([sys.executable, "-m", "brimline.cli", *arguments])
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_SECONDS)
+
+
 def brimline(*arguments: str, timeout: float = PATIENCE_SECONDS) -> "subprocess.CompletedProcess[str]":
     """The real command in a process of its own, in a pipe."""
     return subprocess.run(

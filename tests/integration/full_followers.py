@@ -5,8 +5,6 @@ follower's same thread fetches both from the same leader.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from pathlib import Path
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.cluster import brimline_inside, create_topic, eventually
 from tests.integration.full_disks import BY_PERCENT, SMALL_SEGMENTS, admin_client, end_offset
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir
 from tests.integration.guarded import RunningGuard, guard
@@ -85,10 +83,7 @@ def replicating_keys(sandbox: Sandbox, broker: int) -> dict[str, str]:
 def doctor(sandbox: Sandbox, broker: int = LEADER) -> str:
     """What it says of the broker whose guard runs, without the folds of its lines."""
     config = sandbox.broker(broker).node.server_properties.with_name("guard.properties")
-    command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(config), "--output", "json"]
-    done = subprocess.run(
-        sandbox.inside(command), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
-    )
+    done = brimline_inside(sandbox, "doctor", "--config", str(config), "--output", "json")
     return "\n".join(finding["sentence"] for finding in json.loads(done.stdout)["findings"])
 
 

@@ -2,9 +2,12 @@
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError as ClientError
 
 from brimline.sandbox import Sandbox
 from tests.integration.cluster import PATIENCE_SECONDS, eventually
@@ -52,11 +55,16 @@ class Load:
             self.acknowledged[partition, offset] = value[:8]
 
 
+def described(client: KafkaAdminClient, topic: str, partition: int) -> dict[str, Any]:
+    """The partition as the cluster's metadata has it."""
+    (answer,) = client.describe_topics([topic])
+    (found,) = (each for each in answer["partitions"] if each["partition_index"] == partition)
+    return dict(found)
+
+
 def in_sync(sandbox: Sandbox, topic: str, partition: int) -> set[int]:
     with admin_client(sandbox) as client:
-        (described,) = client.describe_topics([topic])
-    (found,) = (each for each in described["partitions"] if each["partition_index"] == partition)
-    return set(found["isr_nodes"])
+        return set(described(client, topic, partition)["isr_nodes"])
 
 
 class InSync:
@@ -68,6 +76,7 @@ class InSync:
         self._partition = partition
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._has_seen_all = False
         self.looks = 0
         self.seen: set[frozenset[int]] = set()
 
@@ -75,17 +84,18 @@ class InSync:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._ending.set()
         self._thread.join(PATIENCE_SECONDS)
+        assert kind is not None or self._has_seen_all, "nobody watched to the end"
 
     def _watch(self) -> None:
         with admin_client(self._sandbox) as client:
             while not self._ending.wait(0.2):
-                (described,) = client.describe_topics([self._topic])
-                rows = (each for each in described["partitions"] if each["partition_index"] == self._partition)
-                self.seen |= {frozenset(row["isr_nodes"]) for row in rows}
-                self.looks += 1
+                with suppress(ClientError):  # a look that fails does not count, and the next one may succeed
+                    self.seen.add(frozenset(described(client, self._topic, self._partition)["isr_nodes"]))
+                    self.looks += 1
+        self._has_seen_all = True
 
 
 def read_back(sandbox: Sandbox, topic: str, partition: int) -> dict[tuple[int, int], bytes]:

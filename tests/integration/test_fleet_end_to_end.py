@@ -1,8 +1,6 @@
 """From three brokers' disks to tables: guards land snapshots, Spark takes them in, and says what the guards say."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -14,7 +12,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import PATIENCE_SECONDS, TIERED, brimline, create_topic, eventually, produce
+from tests.integration.cluster import TIERED, brimline, brimline_inside, create_topic, eventually, produce
 from tests.integration.guarded import RunningGuard, guard
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(420)]
@@ -122,14 +120,7 @@ def what_a_ceiling_would_delete(tmp_path: Path, warehouse: list[str]) -> Path:
 
 def carry_out(sandbox: Sandbox, plan: Path) -> None:
     config = sandbox.broker(1).node.server_properties.with_name("guard.properties")
-    words = ["reclaim", "--config", str(config), "--apply", "--plan", str(plan), "--yes"]
-    done = subprocess.run(
-        sandbox.inside([sys.executable, "-m", "brimline.cli", *words]),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS * 2,
-    )
+    done = brimline_inside(sandbox, "reclaim", "--config", str(config), "--apply", "--plan", str(plan), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -33,7 +33,7 @@ from tests.integration.full_followers import (
     three_brokers,
     verify_same_everywhere,
 )
-from tests.integration.replicated import InSync, in_sync
+from tests.integration.replicated import InSync, described, in_sync
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -102,10 +102,7 @@ def skipped(guarded_broker: Guarded) -> dict[int, int]:
 
 def leader_of(sandbox: Sandbox, topic: str, partition: int) -> int:
     with admin_client(sandbox) as client:
-        (described,) = client.describe_topics([topic])
-    (found,) = (each for each in described["partitions"] if each["partition_index"] == partition)
-    leader: int = found["leader_id"]
-    return leader
+        return int(described(client, topic, partition)["leader_id"])
 
 
 def lead(sandbox: Sandbox, topic: str, partition: int, broker: int) -> None:
