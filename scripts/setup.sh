@@ -75,7 +75,8 @@ if ! .venv/bin/python -c '' 2>/dev/null || [ "$(cat .venv/brimline-stamp 2>/dev/
 fi
 
 # 4. Kafka's and Delta's jars, checked against their locks, into the per-user cache.
-.venv/bin/python -m brimline.sandbox.jars fetch "$@"
+if [ $# = 0 ]; then quick=--quick; else quick=; fi # class archives pay where many brokers are started
+.venv/bin/python -m brimline.sandbox.jars fetch $quick "$@"
 .venv/bin/python -m brimline.fleet.delta_jars
 
 # 5. promtool, which tests the alert rules: unpacked from Debian's package, not installed. Its tests say so if it is absent.

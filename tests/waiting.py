@@ -1,7 +1,7 @@
 """Waiting for the world: one generous deadline for every test, and at its end what was waited for and what was there.
 
-A test never asserts that something happened *within* a time. A machine may be slow for minutes; the deadline is there so
-that a test of something broken ends at all. It is far longer than anything here takes, and shorter than pytest's own.
+A test never asserts that something happened *within* a time. A machine may be slow for minutes; the deadline is there
+so that a test of something broken ends at all. It is far longer than anything here takes, and shorter than pytest's.
 """
 
 import ast

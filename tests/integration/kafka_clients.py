@@ -1,4 +1,4 @@
-"""kafka-python's clients for the length of a block: made, watched and closed here, so that their end never fails a test.
+"""kafka-python's clients for the length of a block: made, watched and closed here. Their end fails no test.
 
 Its producer waits for what is on its way when it is closed, raises when that takes too long, and raises once more when
 it is collected. Here it is ended first: what a test wants to be stored it has waited for before.

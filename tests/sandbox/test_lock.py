@@ -9,7 +9,7 @@ CLIENTS_TEST = Coordinates("org.apache.kafka", "kafka-clients", "4.3.1", "test")
 
 
 def test_a_file_name_carries_the_coordinates() -> None:
-    assert CLIENTS_TEST.file_name == "org.apache.kafka#kafka-clients#4.3.1#test.jar"
+    assert CLIENTS_TEST.file_name == "org.apache.kafka__kafka-clients__4.3.1__test.jar"
     assert Coordinates.of_file(CLIENTS_TEST.file_name) == CLIENTS_TEST
 
 

@@ -30,7 +30,9 @@ def delta_jars() -> tuple[Path, ...]:
     """Downloaded first if the cache does not have them, which is said on stderr."""
     _check_version()
     try:
-        return install(read_lock(LOCK_FILE)[ROOT.revision], cache_dir() / "delta" / ROOT.revision, ivy.retrieve)
+        return install(
+            read_lock(LOCK_FILE)[ROOT.revision], cache_dir() / "jars" / "delta" / ROOT.revision, ivy.retrieve
+        )
     except SandboxError as error:
         raise FleetError(str(error)) from error
 

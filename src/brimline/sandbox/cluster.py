@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Self
 from brimline.model import Bytes
 from brimline.sandbox import filling, tools
 from brimline.sandbox.broker import Broker, KafkaProcess
+from brimline.sandbox.class_archive import archive_options
 from brimline.sandbox.errors import BadSpec, SandboxGone
 from brimline.sandbox.formatting import formatted_dir, random_id
 from brimline.sandbox.jar_cache import kafka_jars
-from brimline.sandbox.java import QUICK_START, class_path, find_java
+from brimline.sandbox.java import QUICK_START, class_path, find_java, stock_jars, test_jars
 from brimline.sandbox.logging_config import logging_config
 from brimline.sandbox.namespace import Namespace
 from brimline.sandbox.properties import CONTROLLER_ID, ClusterFacts, Node, render, server_properties
@@ -221,15 +222,19 @@ class Sandbox:
         config = node.home / "logging.properties"
         self.outside(config).write_text(logging.text)
         heap = self.spec.heap if "broker" in node.roles else _CONTROLLER_HEAP
+        # The remote storage of a tiered cluster is in the test jars; they come last, where no archive minds them.
+        path = [*stock_jars(self._jars), *(test_jars(self._jars) if self.spec.tiered else ())]
         return [
             str(find_java()),
             *QUICK_START,
+            *archive_options(path),
+            *self.spec.java_options,
             f"-Xmx{heap}",
             f"-Djava.io.tmpdir={node.home}",
             f"-Dkafka.logs.dir={node.home}",
             f"{logging.java_option}{config}",
             "-cp",
-            class_path(self._jars),
+            class_path(path),
             "kafka.Kafka",
             str(node.server_properties),
         ]

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from brimline.sandbox.class_archive import kafka_command
 from brimline.sandbox.errors import SandboxError
-from brimline.sandbox.java import QUICK_START, class_path, find_java
+from brimline.sandbox.java import stock_jars
 from brimline.sandbox.properties import render
 from brimline.sandbox.spec import SecuritySpec
 
@@ -116,8 +117,8 @@ def _format(jars: Sequence[Path], scratch: Path, options: Iterable[str]) -> Form
     log_dir = scratch / "log-dir"
     config = scratch / "server.properties"
     config.write_text(render({**_SCRATCH, "log.dirs": str(log_dir)}))
-    command = [str(find_java()), *QUICK_START, "-cp", class_path(jars), "kafka.tools.StorageTool", "format"]
-    command += ["--cluster-id", random_id(), "--config", str(config), *options]
+    arguments = ["format", "--cluster-id", random_id(), "--config", str(config), *options]
+    command = kafka_command(stock_jars(jars), "kafka.tools.StorageTool", arguments)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip().splitlines() or ["it gave no reason"]

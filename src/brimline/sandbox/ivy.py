@@ -14,9 +14,9 @@ from xml.sax.saxutils import quoteattr
 
 from brimline.sandbox.errors import DownloadFailed, MissingPart
 from brimline.sandbox.java import QUICK_START, find_java
-from brimline.sandbox.lock import Coordinates
+from brimline.sandbox.lock import BETWEEN, Coordinates
 
-_NAME_PATTERN = "[organisation]#[artifact]#[revision](#[classifier]).[ext]"
+_NAME_PATTERN = BETWEEN.join(("[organisation]", "[artifact]", f"[revision]({BETWEEN}[classifier]).[ext]"))
 
 _MODULE = """\
 <ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">

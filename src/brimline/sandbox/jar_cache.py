@@ -24,7 +24,7 @@ Retrieve = Callable[[Sequence[Coordinates], Path], None]
 
 def kafka_jars(version: str) -> tuple[Path, ...]:
     """The jars of a Kafka version, downloaded first if the cache does not have them."""
-    return install(jars_of(version), cache_dir() / "kafka" / version, ivy.retrieve)
+    return install(jars_of(version), cache_dir() / "jars" / "kafka" / version, ivy.retrieve)
 
 
 def install(jars: Sequence[LockedJar], home: Path, retrieve: Retrieve) -> tuple[Path, ...]:

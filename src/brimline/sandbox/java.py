@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -21,6 +21,8 @@ QUICK_START = (
     "-XX:-UsePerfData",
 )
 """Options for JVMs that live for seconds on few cores."""
+
+_TEST_JAR = "__test.jar"
 
 
 @cache
@@ -58,12 +60,11 @@ def class_path(jars: Sequence[Path]) -> str:
 
 def stock_jars(jars: Sequence[Path]) -> list[Path]:
     """What a tool or a client needs: without the test jars, which bring logging configurations of their own."""
-    return [jar for jar in jars if not jar.name.endswith("#test.jar")]
+    return [jar for jar in jars if not jar.name.endswith(_TEST_JAR)]
 
 
-def java_command(path: Sequence[Path], main_class: str, arguments: Iterable[str]) -> list[str]:
-    """A short-lived Java program, from jars and directories of classes."""
-    return [str(find_java()), *QUICK_START, "-Xmx256m", "-cp", class_path(path), main_class, *arguments]
+def test_jars(jars: Sequence[Path]) -> list[Path]:
+    return [jar for jar in jars if jar.name.endswith(_TEST_JAR)]
 
 
 def _ask_version(java: Path) -> str:

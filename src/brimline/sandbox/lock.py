@@ -11,6 +11,8 @@ from pathlib import Path
 from brimline.sandbox.errors import BadSpec
 
 LOCK_FILE = Path(__file__).with_name("kafka-jars.lock")
+BETWEEN = "__"
+"""Between the parts of a jar's coordinates in its file's name."""
 
 _HEADER = """\
 # The jars of every Kafka version that a sandbox can run: version, coordinates, sha256.
@@ -32,12 +34,15 @@ class Coordinates:
 
     @property
     def file_name(self) -> str:
-        """Carries all of the coordinates: two groups publish a ``metrics-core``."""
-        return f"{str(self).replace(':', '#')}.jar"
+        """Carries all of the coordinates: two groups publish a ``metrics-core``.
+
+        In characters that a URL has too: Java shares no class of a jar whose name it must escape.
+        """
+        return f"{str(self).replace(':', BETWEEN)}.jar"
 
     @classmethod
     def of_file(cls, file_name: str) -> "Coordinates":
-        return cls(*file_name.removesuffix(".jar").split("#"))
+        return cls(*file_name.removesuffix(".jar").split(BETWEEN))
 
 
 @dataclass(frozen=True, slots=True, order=True)

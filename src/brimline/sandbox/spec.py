@@ -99,6 +99,8 @@ class SandboxSpec:
     """Tell clients a port at which no broker listens: it is held for a gateway in front of the client listener."""
     properties: Mapping[str, str] = field(default_factory=dict)
     heap: Bytes = DEFAULT_HEAP
+    java_options: tuple[str, ...] = ()
+    """More options for every JVM."""
 
     def __post_init__(self) -> None:
         if self.version not in locked_versions():

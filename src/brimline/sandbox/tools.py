@@ -8,8 +8,10 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from brimline.sandbox.class_archive import kafka_command
 from brimline.sandbox.errors import BadSpec
-from brimline.sandbox.java import java_command, stock_jars
+from brimline.sandbox.java import stock_jars
+from brimline.sandbox.lock import BETWEEN
 
 _TOOLS = {
     "acls": ("AclCommand",),
@@ -31,20 +33,21 @@ _TOOLS = {
     "transactions": ("TransactionsCommand",),
 }
 _PACKAGES = ("org.apache.kafka.tools", "kafka.admin", "kafka.tools")
+_WITH_TOOLS = (f"org.apache.kafka{BETWEEN}kafka_", f"org.apache.kafka{BETWEEN}kafka-tools{BETWEEN}")
 
 
 def tool_command(name: str, jars: Sequence[Path], arguments: Iterable[str]) -> list[str]:
     """The command line of ``kafka-<name>.sh`` without the script."""
     if name not in _TOOLS:
         raise BadSpec(f"no tool kafka-{name} in a sandbox: choose one of {', '.join(_TOOLS)}")
-    return java_command(stock_jars(jars), _main_class(name, jars), arguments)
+    return kafka_command(stock_jars(jars), _main_class(name, jars), arguments)
 
 
 def _main_class(name: str, jars: Sequence[Path]) -> str:
     candidates = [f"{package}.{simple_name}" for package in _PACKAGES for simple_name in _TOOLS[name]]
     present: set[str] = set()
     for jar in jars:
-        if jar.name.startswith(("org.apache.kafka#kafka_", "org.apache.kafka#kafka-tools#")):
+        if jar.name.startswith(_WITH_TOOLS):
             with zipfile.ZipFile(jar) as archive:
                 present |= {entry.removesuffix(".class").replace("/", ".") for entry in archive.namelist()}
     for candidate in candidates:

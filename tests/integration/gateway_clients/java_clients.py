@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from brimline.sandbox.class_archive import kafka_command
 from brimline.sandbox.jar_cache import kafka_jars
-from brimline.sandbox.java import QUICK_START, class_path, find_java, java_command, stock_jars
+from brimline.sandbox.java import QUICK_START, class_path, find_java, stock_jars
 
 SOURCE = Path(__file__).parents[2] / "java" / "KafkaTestClient.java"
 
@@ -38,6 +39,6 @@ def classes() -> Path:
 
 def command(version: str, mode: str, arguments: Iterable[str]) -> list[str]:
     """``mode`` is ``produce``, ``consume`` or ``describe``."""
-    java, *rest = java_command([classes(), *stock_jars(kafka_jars(version))], "KafkaTestClient", [mode, *arguments])
+    java, *rest = kafka_command([*stock_jars(kafka_jars(version)), classes()], "KafkaTestClient", [mode, *arguments])
     # log4j's default is to print errors on standard output, between our lines
     return [java, "-Dlog4j2.level=OFF", *rest]
