@@ -3,8 +3,8 @@
 .PHONY: help setup demo test test-long bench lint lock clean
 
 PYTHON := .venv/bin/python
-# Real clusters are waited for more than they compute. A file's tests stay together, because they share a cluster.
-SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
+# Real clusters are waited for more than they compute: more processes than cores. Who gets what: tests/scheduling.py.
+SIDE_BY_SIDE := -n auto --maxprocesses 4
 # Where scripts/setup.sh puts promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 
