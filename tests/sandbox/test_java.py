@@ -1,11 +1,15 @@
+import re
+import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from brimline.sandbox import MissingPart
-from brimline.sandbox.java import find_java, parse_version
+from brimline.sandbox.java import QUICK_START, find_java, parse_version
 
 JAVA = Path("/somewhere/bin/java")
+MIB = 1 << 20
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,22 @@ def test_no_java_at_all_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monk
 
     with pytest.raises(MissingPart, match="no java on the PATH: install a JDK 17 or newer"):
         find_java.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    "limit", ["ReservedCodeCacheSize", "MaxMetaspaceSize", "CompressedClassSpaceSize", "MaxHeapSize"]
+)
+def test_a_jvm_that_starts_quickly_may_hold_as_much_as_any(limit: str) -> None:
+    """Java shrinks the code cache for the first compiler alone; a JVM that fills it may die."""
+    assert _limits(*QUICK_START)[limit] == _limits()[limit]
+
+
+@cache
+def _limits(*options: str) -> dict[str, int]:
+    """What Java makes of its options, in MiB."""
+    command = [str(find_java()), *options, "-XX:+PrintFlagsFinal", "-version"]
+    flags = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+    return {name: int(value) // MIB for name, value in re.findall(r"(\w+) += (\d+)", flags)}
 
 
 def _make_jdk(home: Path, version: str) -> None:

@@ -16,11 +16,14 @@ OLDEST_JAVA = 17
 QUICK_START = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
+    # As with both compilers: for the first one alone Java reserves 48 MB, and the JVM that fills them may die of it.
+    # One round of Spark does, a busy broker takes 20. It is address space: memory is taken for what was compiled.
+    "-XX:ReservedCodeCacheSize=240m",
     "-Xshare:auto",
     # hsperfdata files in /tmp would outlive a killed JVM
     "-XX:-UsePerfData",
 )
-"""Options for JVMs that live for seconds on few cores."""
+"""Options for JVMs that live for seconds on few cores. What a JVM may hold is what Java gives it without them."""
 
 _TEST_JAR = "__test.jar"
 

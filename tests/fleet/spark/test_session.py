@@ -1,11 +1,14 @@
-"""A session whose JVM dies: a sentence, not a stack of Java's and Python's frames."""
+"""The session's JVM: what it may hold; and when it dies, a sentence, not a stack of Java's and Python's frames."""
 
 import subprocess
 import sys
 
 import pytest
+from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.integration
+
+MIB = 1 << 20
 
 KILLS_ITS_JVM = """
 import os, signal
@@ -19,6 +22,18 @@ try:
 except FleetError as error:
     print(error)
 """
+
+
+def test_a_jvm_for_one_round_has_room_for_the_code_of_many(spark: SparkSession) -> None:
+    """With the first compiler alone Java would reserve 48 MiB, which one round fills."""
+    assert spark._jvm is not None
+    beans = spark._jvm.java.lang.management.ManagementFactory
+    limits = {bean.getName(): bean.getUsage().getMax() for bean in beans.getMemoryPoolMXBeans()}
+
+    assert "-XX:TieredStopAtLevel=1" in list(beans.getRuntimeMXBean().getInputArguments())
+    assert limits["CodeCache"] == 240 * MIB
+    assert limits["Compressed Class Space"] == 1024 * MIB
+    assert limits["Metaspace"] == -1
 
 
 def test_a_jvm_that_dies_in_the_middle_is_named() -> None:
