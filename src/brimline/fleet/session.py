@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no type marker
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # has no type marker
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -68,8 +68,10 @@ class SessionSettings:
         return self.master.startswith(CONNECT)
 
 
-_DYING_SECONDS = 2.0
-"""Between the end of a JVM's connections and its own."""
+_DYING_SECONDS = 30.0
+"""Between the end of a JVM's connections and its own, on a busy machine."""
+_DOUBT_SECONDS = 2.0
+"""A job may fail of its JVM's end before the connections do; most fail of something else."""
 
 
 @contextmanager
@@ -90,7 +92,8 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         try:
             yield spark
         except (Py4JError, PySparkException, OSError) as error:
-            if jvm.ends_within(_DYING_SECONDS):
+            is_cut_off = isinstance(error, Py4JNetworkError | OSError)
+            if jvm.ends_within(_DYING_SECONDS if is_cut_off else _DOUBT_SECONDS):
                 raise FleetError(f"Spark's JVM ended in the middle; its last words:\n{jvm.last_words()}") from error
             raise
         finally:
