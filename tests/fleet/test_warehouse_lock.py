@@ -9,6 +9,7 @@ import pytest
 
 from brimline.fleet.errors import FleetError, WarehouseBusy
 from brimline.fleet.warehouse_lock import lock_file, only_run
+from tests.waiting import PATIENCE_SECONDS
 
 HOLD = """
 import os, subprocess, sys
@@ -43,7 +44,7 @@ def test_a_killed_run_keeps_its_warehouse_until_its_jvm_is_gone_too(tmp_path: Pa
     finally:
         os.kill(jvm, 9)
 
-    with only_run(str(tmp_path), patience_seconds=30):
+    with only_run(str(tmp_path), patience_seconds=PATIENCE_SECONDS):
         pass
 
 

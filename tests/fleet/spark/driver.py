@@ -17,6 +17,7 @@ from brimline.fleet.session import SessionSettings, spark_session
 from brimline.fleet.warehouse import BatchName, Warehouse
 from brimline.fleet.warehouse_lock import only_run
 from tests.fleet.landed import ROUND_NOW
+from tests.waiting import PATIENCE_SECONDS
 
 FILES_PER_BATCH = 2
 ON_LOOPBACK = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
@@ -43,7 +44,7 @@ def _die(table: Table, when: str) -> None:
 
 def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
     place = Warehouse(warehouse) if master.startswith("sc://") else Mortal(warehouse)
-    with only_run(warehouse, patience_seconds=60) as lock:
+    with only_run(warehouse, patience_seconds=PATIENCE_SECONDS) as lock:
         settings = SessionSettings(
             master=master, cores=2, more=ON_LOOPBACK if master.startswith("spark:") else {}, held=(lock,)
         )

@@ -7,16 +7,15 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from brimline.fleet.delta_jars import delta_jars
 from brimline.fleet.jvm import FIRST_COMPILER_ONLY, java_program, spark_home
+from tests.waiting import PATIENCE_SECONDS, eventually
 
-PATIENCE_SECONDS = 120
 _LOOPBACK = "127.0.0.1"
 
 
@@ -99,23 +98,16 @@ def _java(home: Path, words: Sequence[str], sign: str) -> Iterator[int]:
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environment, cwd=home)
     try:
-        until(lambda: sign in log.read_text(errors="replace") or process.poll() is not None)
+        eventually(lambda: sign in log.read_text(errors="replace") or process.poll() is not None)
         assert process.poll() is None, log.read_text(errors="replace")[-3000:]
         yield process.pid
     finally:
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up_at, f"did not come true within {PATIENCE_SECONDS} s"
-        time.sleep(0.05)
 
 
 def free_port() -> int:

@@ -28,6 +28,7 @@ from brimline.landing.writer import encode
 from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put, with_column, with_header
 from tests.fleet.spark.conftest import CORES
 from tests.fleet.spark.tables import bronze, rows_of
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[3]
@@ -133,7 +134,7 @@ def test_a_driver_killed_in_the_ingest_and_in_a_job_leaves_nothing_behind(spark:
         killed = subprocess.run([sys.executable, "-m", "tests.fleet.spark.driver", *words], cwd=ROOT, check=False)
         assert killed.returncode == -signal.SIGKILL
     assert not warehouse.exists(spark, job.name)
-    with only_run(warehouse.place, patience_seconds=60):  # until the last one's JVM is gone
+    with only_run(warehouse.place, patience_seconds=PATIENCE_SECONDS):  # until the last one's JVM is gone
         for each in (warehouse, undisturbed):
             progress = Progress(Lines(io.StringIO()))
             report = run_round(spark, str(landing), each, progress, tasks=CORES, now=ROUND_NOW, jobs=[job])
