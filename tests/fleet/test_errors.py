@@ -24,6 +24,12 @@ def test_else_the_first_line_that_says_something_is() -> None:
     assert said_by(RuntimeError("\n  [PATH_NOT_FOUND] no such path\n\tat org")) == "[PATH_NOT_FOUND] no such path"
 
 
+def test_what_java_said_is_and_not_that_it_was_called() -> None:
+    text = "An error occurred while calling o4346.save.\n: java.lang.VirtualMachineError: Out of space\n\tat org"
+
+    assert said_by(RuntimeError(text)) == "java.lang.VirtualMachineError: Out of space"
+
+
 def test_a_traceback_may_begin_within_a_line() -> None:
     text = "Return Message: Traceback (most recent call last):\n  File a\nbrimline.Killed\n"
 

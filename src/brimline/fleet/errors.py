@@ -42,11 +42,13 @@ class SparkGone(FleetError):
 
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)
 _HANDED_ON = "An exception was thrown"
+_CALLED = "An error occurred while calling"
+"""How py4j begins; what Java said is on the next line, after a colon."""
 
 
 def said_by(error: Exception) -> str:
     """Spark's errors are pages: what an error in Python said at its end, else the first line that says something."""
     text = str(error)
     said = [line for line in _TRACEBACK.findall(text) if _HANDED_ON not in line]
-    lines = (line.strip() for line in text.splitlines())
+    lines = (line.strip().removeprefix(": ") for line in text.splitlines() if not line.startswith(_CALLED))
     return str(said[0]) if said else next((line for line in lines if line), type(error).__name__)
