@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from brimline.fleet.delta_jars import delta_jars
-from brimline.fleet.errors import FleetError, said_by
+from brimline.fleet.errors import FleetError, SparkGone, said_by
 from brimline.fleet.jvm import FIRST_COMPILER_ONLY, Jvm, java_program
 
 CONNECT = "sc://"
@@ -91,8 +91,8 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         spark = _started(options, jvm)
         try:
             yield spark
-        except (Py4JError, PySparkException, OSError) as error:
-            is_cut_off = isinstance(error, Py4JNetworkError | OSError)
+        except (SparkGone, Py4JError, PySparkException, OSError) as error:
+            is_cut_off = isinstance(error, SparkGone | Py4JNetworkError | OSError)
             if jvm.ends_within(_DYING_SECONDS if is_cut_off else _DOUBT_SECONDS):
                 raise FleetError(f"Spark's JVM ended in the middle; its last words:\n{jvm.last_words()}") from error
             raise

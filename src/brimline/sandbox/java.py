@@ -17,7 +17,7 @@ QUICK_START = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     # As with both compilers: for the first one alone Java reserves 48 MB, and the JVM that fills them may die of it.
-    # One round of Spark does, a busy broker takes 20. It is address space: memory is taken for what was compiled.
+    # One round of Spark does; a busy broker takes 15. It is address space: memory is taken for what was compiled.
     "-XX:ReservedCodeCacheSize=240m",
     "-Xshare:auto",
     # hsperfdata files in /tmp would outlive a killed JVM

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,14 +12,17 @@ pytestmark = pytest.mark.integration
 MIB = 1 << 20
 
 KILLS_ITS_JVM = """
-import os, signal
+import os, signal, sys
 from brimline.fleet.errors import FleetError
+from brimline.fleet.progress import Lines, Progress
+from brimline.fleet.run import run_round
 from brimline.fleet.session import SessionSettings, spark_session
+from brimline.fleet.warehouse import Warehouse
 
 try:
     with spark_session(SessionSettings(master="local[1]", cores=1)) as spark:
         os.kill(spark._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
-        spark.range(5).count()
+        run_round(spark, sys.argv[1], Warehouse(sys.argv[1]), Progress(Lines(sys.stderr)), tasks=1)
 except FleetError as error:
     print(error)
 """
@@ -36,8 +40,9 @@ def test_a_jvm_for_one_round_has_room_for_the_code_of_many(spark: SparkSession) 
     assert limits["Metaspace"] == -1
 
 
-def test_a_jvm_that_dies_in_the_middle_is_named() -> None:
-    done = subprocess.run([sys.executable, "-c", KILLS_ITS_JVM], capture_output=True, text=True, check=False)
+def test_a_jvm_that_dies_in_the_middle_of_a_round_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLS_ITS_JVM, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Spark's JVM ended in the middle; its last words:")
