@@ -14,6 +14,7 @@ from bench import (
     command,
     decode,
     fleet,
+    fleet_rounds,
     followers,
     forecast,
     gateway,
@@ -106,6 +107,14 @@ SECTIONS = (
         explanation="From 6 to 20 to 60 million segments, and what is taken in a second.",
         header=AGAINST_GOAL,
         rows=fleet.figures,
+    ),
+    Section(
+        title="Many rounds of the fleet in one JVM",
+        explanation="3 brokers and a day of hourly snapshots, taken in anew and every table made, again and again, with"
+        " the options of a run of one round. What the JVM's memory pools held at most, of what they may hold: one whose"
+        " code cache is full may die in the middle. Without a goal: Java sets no limit.",
+        header=AGAINST_GOAL,
+        rows=fleet_rounds.figures,
     ),
     Section(
         title="The forecast's error",

@@ -1,0 +1,121 @@
+"""Many rounds in one JVM that was started for one round: what it holds, of what it may hold.
+
+``python -m bench.fleet_rounds 5`` does five. Each takes a small fleet in, into a warehouse of its own, and makes every
+table; then Java's own beans say what the JVM's memory pools held at most. The rounds are done once more with the code
+cache that Java would choose for these flags, until it is full.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.fleet import SMALL
+from bench.fleet_landing import LANDING
+from bench.fleet_pipeline import NOW
+from bench.gateway_paths import JVM_LAST_WORD
+from bench.ratio import AgainstGoal
+
+ROUNDS = 30
+SHOWN_EVERY = 10
+JAVAS_CHOICE = "48m"
+"""Of Java 17 to 25, with the first compiler alone."""
+CODE_CACHE = "CodeCache"
+MIB = 1 << 20
+FULL = 0.98
+"""Of the code cache: from here on Java throws away what it compiled, and what needs space at once may end the JVM."""
+
+Pools = Mapping[str, tuple[int, int]]
+"""The most that each held, and its limit (-1: none), in bytes."""
+
+
+def figures(rounds: int = ROUNDS) -> Iterator[AgainstGoal]:
+    with TemporaryDirectory(prefix="brimline-bench-") as folder:
+        _land(Path(folder))
+        number = 0
+        pools: Pools = {}
+        for number, pools in enumerate(_rounds(Path(folder), rounds), start=1):
+            if number == 1 or number % SHOWN_EVERY == 0:
+                yield _held(f"{CODE_CACHE} after {number} round{'s'[: number != 1]}", *pools[CODE_CACHE])
+        if number != rounds:
+            raise RuntimeError(f"ended after round {number}: {pools}")
+        for pool in sorted(pools.keys() - {CODE_CACHE}):
+            yield _held(f"{pool} after {number} rounds", *pools[pool])
+        yield _with_javas_choice(Path(folder), rounds)
+
+
+def _with_javas_choice(folder: Path, rounds: int) -> AgainstGoal:
+    found = list(_rounds(folder, rounds, {JVM_LAST_WORD: f"-XX:ReservedCodeCacheSize={JAVAS_CHOICE}"}))
+    most, limit = found[-1][CODE_CACHE] if found else (0, -1)
+    end = "full" if found and _is_full(found[-1]) else "not full" if len(found) == rounds else "failed in the next"
+    what = f"with the {JAVAS_CHOICE} that Java would choose: {CODE_CACHE} after round {len(found)} ({end})"
+    return _held(what, most, limit)
+
+
+def _is_full(pools: Pools) -> bool:
+    most, limit = pools[CODE_CACHE]
+    return most >= FULL * limit
+
+
+def _held(what: str, most: int, limit: int) -> AgainstGoal:
+    return AgainstGoal(what=what, unit="MiB", ours=most / MIB, goal=None if limit < 0 else limit / MIB)
+
+
+def _land(folder: Path) -> None:
+    from brimline.fleet.synth import synthesise
+
+    synthesise(SMALL, str(folder / LANDING), lambda _: None)
+
+
+def _rounds(folder: Path, rounds: int, environment: Mapping[str, str] | None = None) -> Iterator[Pools]:
+    """The pools after each round, in a process of its own; as many as there were before it ended."""
+    command = [sys.executable, "-m", "bench.fleet_rounds", "here", str(folder), str(rounds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            yield json.loads(line)
+
+
+def rounds_here(folder: Path, rounds: int) -> Iterator[Pools]:
+    """Until the code cache is full, or that many."""
+    from brimline.fleet.progress import Lines, Progress
+    from brimline.fleet.run import run_round
+    from brimline.fleet.session import SessionSettings, spark_session
+    from brimline.fleet.warehouse import Warehouse
+
+    settings = SessionSettings()
+    with spark_session(settings) as spark:
+        for _ in range(rounds):
+            with TemporaryDirectory(prefix="warehouse-", dir=folder) as place:
+                landing, warehouse, progress = str(folder / LANDING), Warehouse(place), Progress(Lines(StringIO()))
+                report = run_round(spark, landing, warehouse, progress, tasks=settings.cores, now=NOW)
+            if report.failures:
+                raise RuntimeError(f"steps failed: {report.failures}")
+            assert spark._jvm is not None
+            beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+            peaks = {bean.getName(): bean.getPeakUsage() for bean in beans}
+            pools = {pool: (peak.getUsed(), peak.getMax()) for pool, peak in peaks.items()}
+            yield pools
+            if _is_full(pools):
+                return
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["here", folder, rounds]:
+            for pools in rounds_here(Path(folder), int(rounds)):
+                print(json.dumps(pools), flush=True)
+        case [] | [_]:
+            for row in figures(*map(int, arguments)):
+                print(row.row(), flush=True)
+        case _:
+            raise SystemExit("[ROUNDS]")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
