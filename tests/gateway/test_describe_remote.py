@@ -19,7 +19,8 @@ from brimline.wire.describe_log_dirs_layout import API_KEY, KIP_1187, Layout
 from brimline.wire.describe_log_dirs_request import AskedLogDirs, encode_request
 from tests.gateway.describing import PATIENCE_SECONDS, decoded, drive
 from tests.gateway.marked_proxy import MarkedProxy, in_front_of, read_frame, write_frame
-from tests.integration.cluster import TIERED, brimline, create_topic, eventually, produce
+from tests.integration.cluster import TIERED, brimline, create_topic, produce
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -184,7 +185,7 @@ def test_the_command_shows_the_same_through_a_gateway(cluster: Fronted) -> None:
         "--topic-list",
         "tiered,plain",
         "--timeout",
-        "60",
+        str(int(PATIENCE_SECONDS)),
         "--output",
         "csv",
     )

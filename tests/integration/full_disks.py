@@ -3,18 +3,21 @@
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from uuid import UUID
 
 from confluent_kafka import Producer
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.cluster import create_topic
+from tests.integration.gateway_clients.clients import JAVA_4
 from tests.integration.gatewayed import RunningGateway
+from tests.integration.kafka_clients import kafka_admin, kafka_consumer, meanwhile
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 MIB = 1 << 20
 VOLUME = Bytes(96 * MIB)
@@ -27,12 +30,15 @@ FIRST, SECOND = "volume-0/log-dir-0", "volume-1/log-dir-0"
 STORED = 0
 KAFKA_STORAGE_ERROR = 56
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-PATIENT = {"delivery.timeout.ms": "600000", "max.block.ms": "600000", "buffer.memory": str(4 * MIB)}
-"""For Java producers that are refused for as long as a slow machine takes: none of them shall give up meanwhile."""
+PATIENT = {**JAVA_4.patience, "buffer.memory": str(4 * MIB)}
+"""For Java producers that send faster than they may: they wait for room in a small buffer, and do not give up."""
 
 KEEPS_ALL = {"retention.ms": "-1", "retention.bytes": "-1"}
 SMALL_SEGMENTS = {**KEEPS_ALL, "segment.bytes": str(MIB), "file.delete.delay.ms": "0"}
 """For topics that make room in the course of a test."""
+
+NEVER_LATE = {"broker.session.timeout.ms": "600000"}
+"""A broker that a test stops for a moment, or that gets no time from its machine, stays a member of its cluster."""
 
 _SIGNS_OF_DEATH = ("No space left", "KafkaStorageException", "offline", "Shutdown broker", "unsafe memory access")
 
@@ -40,21 +46,14 @@ _SIGNS_OF_DEATH = ("No space left", "KafkaStorageException", "offline", "Shutdow
 def two_disks(version: str, *, fronted: bool = True) -> SandboxSpec:
     """The first log dir has the metadata log too: stock Kafka does not survive its end."""
     volume = VolumeSpec(size=VOLUME)
-    # A broker that a test stops for a moment stays a member of its cluster.
-    properties = {"broker.session.timeout.ms": "30000"}
-    return SandboxSpec(version=version, fronted=fronted, volumes=(volume, volume), properties=properties)
+    return SandboxSpec(version=version, fronted=fronted, volumes=(volume, volume), properties=NEVER_LATE)
 
 
 # Topics --------------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def admin_client(sandbox: Sandbox) -> Iterator[KafkaAdminClient]:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    try:
-        yield client
-    finally:
-        client.close()
+def admin_client(sandbox: Sandbox) -> AbstractContextManager[KafkaAdminClient]:
+    return kafka_admin(sandbox.admin_servers)
 
 
 def create_topic_in(sandbox: Sandbox, topic: str, *log_dirs: Path, config: Mapping[str, str] = KEEPS_ALL) -> None:
@@ -127,15 +126,12 @@ def end_offset(sandbox: Sandbox, topic: str, partition: int = 0) -> int:
 def count_readable(servers: str, topic: str, wanted: int) -> int:
     """Read so many records of partition 0 from its beginning, as a client that starts now."""
     where = TopicPartition(topic, 0)
-    consumer = KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest", enable_auto_commit=False)
-    try:
+    with kafka_consumer(servers, auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
         consumer.assign([where])
         consumer.seek_to_beginning(where)
         eventually(lambda: consumer.poll(timeout_ms=500) is not None and consumer.position(where) >= wanted)
         position: int = consumer.position(where)
-        return position
-    finally:
-        consumer.close()
+    return position
 
 
 # The disks -----------------------------------------------------------------------------------------------------------
@@ -159,19 +155,14 @@ class Level:
 
 @contextmanager
 def watched_level(sandbox: Sandbox, log_dir: Path) -> Iterator[Level]:
-    level, ended = Level(), threading.Event()
+    level = Level()
 
-    def look() -> None:
+    def look(ended: threading.Event) -> None:
         while not ended.wait(0.02):
             level.highest = max(level.highest, used_percent(sandbox, log_dir))
 
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
+    with meanwhile(look):
         yield level
-    finally:
-        ended.set()
-        looking.join()
 
 
 def signs_of_death(sandbox: Sandbox) -> list[str]:

@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import PATIENCE_SECONDS
 from tests.integration.guarded import QUICK
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 ENFORCING = {**QUICK, "brimline.enforcement": "gateway", "brimline.log.format": "json"}
 
@@ -122,11 +121,8 @@ def gateway(
 
 
 def _wait_until_started(process: "subprocess.Popen[str]", log: Path) -> None:
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while '"event": "started"' not in log.read_text():
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < give_up_at, f"the gateway did not start: {log.read_text()}"
-        time.sleep(0.05)
+    eventually(lambda: '"event": "started"' in log.read_text() or process.poll() is not None)
+    assert process.poll() is None, log.read_text()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
 
-from tests.integration.cluster import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS
 
 CORRELATION_ID = 7
 CLIENT_ID = "raw"

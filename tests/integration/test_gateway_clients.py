@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import create_topic, eventually
+from tests.integration.cluster import create_topic
 from tests.integration.gateway_clients.clients import CLIENTS, JAVA_3, JAVA_4, KAFKA_PYTHON, Client
 from tests.integration.gateway_clients.groups import consuming
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.verification import stored_by, verify_read_back, verify_transactions
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 

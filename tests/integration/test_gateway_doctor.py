@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ConfigResource, ConfigResourceType, ResourcePattern
 from kafka.admin import ResourceType as Resource
 from kafka.protocol.admin import AlterClientQuotasRequest
@@ -19,8 +18,9 @@ from brimline.observe.address_rules import AddressRules, ask_address_rules
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.java_properties import parse_properties
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import PATIENCE_SECONDS, eventually
 from tests.integration.guarded import QUICK, write_config
+from tests.integration.kafka_clients import kafka_admin
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -50,16 +50,15 @@ def rules(connection: Connection) -> AddressRules:
 
 
 def allow_from(sandbox: Sandbox, host: str) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
     pattern = ResourcePattern(Resource.TOPIC, "orders")
-    client.create_acls([ACL("User:app", host, ACLOperation.READ, ACLPermissionType.ALLOW, pattern)])
-    client.close()
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.create_acls([ACL("User:app", host, ACLOperation.READ, ACLPermissionType.ALLOW, pattern)])
 
 
 def limit_connections(sandbox: Sandbox) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    client.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", configs={"max.connections.per.ip": "500"})])
-    client.close()
+    limit = ConfigResource(ConfigResourceType.BROKER, "1", configs={"max.connections.per.ip": "500"})
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.alter_configs([limit])
 
 
 def set_quota(connection: Connection, address: str | None) -> None:
@@ -150,10 +149,9 @@ def refusal_of(question: Callable[[], object]) -> Failure | None:
 
 
 def allow_mover(sandbox: Sandbox, operation: ACLOperation) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
     pattern = ResourcePattern(Resource.CLUSTER, "kafka-cluster")
-    client.create_acls([ACL("User:mover", "*", operation, ACLPermissionType.ALLOW, pattern)])
-    client.close()
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.create_acls([ACL("User:mover", "*", operation, ACLPermissionType.ALLOW, pattern)])
 
 
 def test_a_real_broker_is_known_by_the_certificate_in_its_key_store() -> None:
@@ -170,6 +168,8 @@ def doctor(sandbox: Sandbox) -> str:
     listeners = {"advertised.listeners": f"CLIENT://127.0.0.1:9092,ADMIN://{sandbox.admin_servers}"}
     path = write_config(sandbox, {**QUICK, **listeners})
     command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(path)]
-    done = subprocess.run(sandbox.inside(command), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        sandbox.inside(command), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode in (0, 3), done.stderr
     return done.stdout

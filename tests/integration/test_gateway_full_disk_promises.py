@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
 from brimline.sandbox import Broker, Sandbox
-from tests.integration.cluster import PATIENCE_SECONDS, eventually
 from tests.integration.full_disks import (
     BY_PERCENT,
     FIRST,
@@ -39,14 +38,26 @@ from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.read_back import read_back
 from tests.integration.gateway_clients.verification import verify_read_back, verify_transactions
 from tests.integration.gatewayed import gateway
+from tests.integration.kafka_clients import kafka_consumer
 from tests.integration.raw_produce import raw_producer
+from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import batch
 
 pytestmark = pytest.mark.integration
 
 INVALID_TOPIC = 17
-ONE_PER_BATCH = {"linger.ms": "0", "batch.num.messages": "1"}
+ONE_PER_BATCH = {**LIBRDKAFKA.patience, "linger.ms": "0", "batch.num.messages": "1"}
 """How librdkafka loses what it called delivered, if batches overtake a refused one."""
+
+PATIENT_READER: dict[str, object] = {
+    "group_id": "readers",
+    "auto_offset_reset": "earliest",
+    "enable_auto_commit": False,
+    "session_timeout_ms": 600_000,
+    "max_poll_interval_ms": 600_000,
+}
+PATIENT_WRITER = {**LIBRDKAFKA.patience, "transaction.timeout.ms": "600000"}
+"""Neither is taken for dead, nor its transaction for abandoned, on a machine that is slow."""
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +85,9 @@ def test_what_kafka_needs_itself_goes_on_while_every_disk_is_full(sandbox: Sandb
         running = stack.enter_context(gateway(sandbox, tmp_path / "log", BY_PERCENT))
         raw = stack.enter_context(raw_producer(servers))
         raw.produce([("read", 0)])
-        consumer = KafkaConsumer(
-            bootstrap_servers=servers, group_id="readers", auto_offset_reset="earliest", enable_auto_commit=False
-        )
-        stack.callback(consumer.close)
-        consumer.subscribe(["read"])
+        consumer = stack.enter_context(kafka_consumer(servers, "read", **PATIENT_READER))
         eventually(lambda: bool(consumer.poll(timeout_ms=200)))
-        producer = Producer({"bootstrap.servers": servers, "transactional.id": "atomic"})
+        producer = Producer({"bootstrap.servers": servers, "transactional.id": "atomic", **PATIENT_WRITER})
         producer.init_transactions(PATIENCE_SECONDS)
         write_transaction(producer, "first")
         assert producer.flush(PATIENCE_SECONDS) == 0

@@ -16,12 +16,13 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.cluster import create_topic
 from tests.integration.gateway_clients.clients import JAVA_4, LIBRDKAFKA, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir, write_gateway_config
 from tests.integration.guarded import RunningGuard, guard
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -75,7 +76,14 @@ def under_load(sandbox: Sandbox, topic: str) -> Iterator[Callable[[], None]]:
 
     with ExitStack() as stack:
         for client, partitions in ((JAVA_4, (0, 1)), (LIBRDKAFKA_IDEMPOTENT, (2, 3))):
-            running = producing(client, sandbox.bootstrap_servers, topic, partitions=partitions, rate=200)
+            running = producing(
+                client,
+                sandbox.bootstrap_servers,
+                topic,
+                partitions=partitions,
+                rate=200,
+                properties=client.patience,
+            )
             loads.append(stack.enter_context(running))
         wait_for_progress()
         yield wait_for_progress

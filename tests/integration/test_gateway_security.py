@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -17,17 +17,19 @@ from brimline.model import Bytes, FailureKind
 from brimline.observe.java_properties import JavaProperties, PropertyEntry
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from brimline.sandbox.certificates import Authority
-from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.cluster import create_topic
 from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.logins import Login
 from tests.integration.gateway_clients.read_back import read_back
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config
+from tests.integration.kafka_clients import kafka_producer
 from tests.integration.kip_1187_client import Described, describe_over
 from tests.integration.raw_kafka import logged_in, raw_connection, request
 from tests.integration.raw_produce import RawProducer
 from tests.sandbox.test_security import served_certificate
+from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import batch
 
 pytestmark = pytest.mark.integration
@@ -48,7 +50,8 @@ def produce_through_a_fence(sandbox: Sandbox, fronting: RunningGateway, client: 
     """Some records, a fence, its release, some more: all are stored, once and in order."""
     topic = f"{client}-{login.protocol}-{login.mechanism}"
     create_topic(sandbox, topic)
-    with producing(client, sandbox.bootstrap_servers, topic, rate=50, properties=login.in_words_of(client)) as load:
+    properties = {**client.patience, **login.in_words_of(client)}
+    with producing(client, sandbox.bootstrap_servers, topic, rate=50, properties=properties) as load:
         load.wait_for_acks(10)
         assert fronting.ask("fence", topic=topic, **WHY)["ok"]
         eventually(lambda: any(row["topic"] == topic for row in fronting.state()["refusals"]))
@@ -235,21 +238,16 @@ def test_a_listener_with_client_certificates_is_left_alone(ssl: Sandbox, tmp_pat
     assert [stored.value for stored in read_back(ssl, "certified", 0)] == ["past the gateway"]
 
 
-@contextmanager
 def certified_producer(
-    sandbox: Sandbox, certificate: Path | None, patience_seconds: int = PATIENCE_SECONDS
-) -> Iterator[KafkaProducer]:
-    producer = KafkaProducer(
-        bootstrap_servers=mtls_address(sandbox),
+    sandbox: Sandbox, certificate: Path | None, patience_seconds: float = PATIENCE_SECONDS
+) -> AbstractContextManager[KafkaProducer]:
+    return kafka_producer(
+        mtls_address(sandbox),
         security_protocol="SSL",
         ssl_cafile=str(sandbox.ca_pem),
         ssl_certfile=None if certificate is None else str(certificate),
         bootstrap_timeout_ms=patience_seconds * 1000,
     )
-    try:
-        yield producer
-    finally:
-        producer.close(timeout=0)
 
 
 def test_a_gateway_that_is_told_to_stand_before_it_says_why_it_will_not(ssl: Sandbox) -> None:

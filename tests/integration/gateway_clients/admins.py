@@ -4,8 +4,8 @@ import json
 import subprocess
 from dataclasses import dataclass
 
-from tests.integration.cluster import PATIENCE_SECONDS
 from tests.integration.gateway_clients import java_clients
+from tests.waiting import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.integration.cluster import PATIENCE_SECONDS, eventually
 from tests.integration.gateway_clients import java_clients
 from tests.integration.gateway_clients.process import ClientProcess
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

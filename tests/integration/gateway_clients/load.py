@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.integration.cluster import PATIENCE_SECONDS, eventually
 from tests.integration.gateway_clients.clients import Client
 from tests.integration.gateway_clients.process import ClientProcess
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +94,8 @@ class Load:
         """The numbers of the records that were acknowledged."""
         return {each.number for each in self.acknowledged if partition in (None, each.partition)}
 
-    def rate(self, seconds: float = 2.0, partition: int | None = None) -> float:
-        """Acknowledged records per second over the last ``seconds``."""
-        since = time.monotonic() - seconds
-        recent = [each for each in self.acknowledged if each.at >= since and partition in (None, each.partition)]
-        return len(recent) / seconds
-
     def rate_between(self, start: float, end: float, partition: int | None = None) -> float:
-        """The same between two readings of ``time.monotonic``."""
+        """Acknowledged records per second, between two readings of ``time.monotonic``."""
         within = [each for each in self.acknowledged if start <= each.at < end and partition in (None, each.partition)]
         return len(within) / (end - start)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.integration.cluster import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).parents[3]
 

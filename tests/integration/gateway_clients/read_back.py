@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from kafka import KafkaConsumer, TopicPartition
 
 from brimline.sandbox import Sandbox
+from tests.integration.kafka_clients import kafka_consumer
+from tests.waiting import eventually
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,20 +18,23 @@ class Stored:
 def read_back(sandbox: Sandbox, topic: str, partition: int, *, committed: bool = False) -> list[Stored]:
     """All records in the order of the log. ``committed``: without those of open and aborted transactions."""
     where = TopicPartition(topic, partition)
-    consumer = KafkaConsumer(
-        bootstrap_servers=sandbox.admin_servers,
+    stored: list[Stored] = []
+    with kafka_consumer(
+        sandbox.admin_servers,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         isolation_level="read_committed" if committed else "read_uncommitted",
-    )
-    try:
+    ) as consumer:
         consumer.assign([where])
         end = consumer.end_offsets([where])[where]
         consumer.seek_to_beginning(where)
-        stored: list[Stored] = []
-        while consumer.position(where) < end:
-            for record in consumer.poll(timeout_ms=500).get(where, []):
-                stored.append(Stored(record.offset, (record.value or b"").decode().rstrip()))
-        return stored
-    finally:
-        consumer.close()
+        eventually(lambda: _read_on(consumer, where, stored) >= end, pause=0)
+    return stored
+
+
+def _read_on(consumer: KafkaConsumer, where: TopicPartition, stored: list[Stored]) -> int:
+    """Takes what has come; the offset it has reached."""
+    for record in consumer.poll(timeout_ms=500).get(where, []):
+        stored.append(Stored(record.offset, (record.value or b"").decode().rstrip()))
+    position: int = consumer.position(where)
+    return position
