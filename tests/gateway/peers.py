@@ -23,18 +23,16 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from brimline.gateway.connection import Connection, Judge
 from brimline.gateway.counters import Counters
 from brimline.gateway.forwarder import Forwarder, ForwarderSettings, Listener
 from brimline.gateway.listening import listening_sockets, passed_sockets
-from brimline.gateway.loop import EventLoop
+from brimline.gateway.loop import EventLoop, Timer
 from brimline.wire.in_flight import Expected
 from brimline.wire.request_stream import Request
-
-PATIENCE_SECONDS = 60.0
-"""How long anything may take on a busy machine before the test fails. Nothing waits this long when all is well."""
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 PRODUCE = 0
 PASSES = 1
@@ -307,7 +305,7 @@ class Client:
 class Running:
     """A forwarder in a thread."""
 
-    loop: EventLoop
+    loop: "CountedLoop"
     forwarder: Forwarder
     address: tuple[str, int]
     thread: threading.Thread
@@ -337,9 +335,63 @@ class Running:
         assert answered.wait(PATIENCE_SECONDS)
         return answers[0]
 
-    def cpu_seconds(self) -> float:
-        assert self.thread.ident is not None
-        return time.clock_gettime(time.pthread_getcpuclockid(self.thread.ident))
+    def rounds(self) -> int:
+        return self.loop.rounds
+
+    def let_pass(self, seconds: float, clock: "Clock") -> None:
+        """At once, and until it has been looked who is late by then."""
+
+        def advance() -> Timer:
+            clock.ahead += seconds
+            return self.forwarder._sweeper
+
+        before = self.inside(advance)
+        eventually(lambda: self.forwarder._sweeper is not before)
+        self.inside(lambda: None)  # the round in which it was looked is over
+
+
+class Clock:
+    """The forwarder's clock, which only a test moves far: no machine is so slow that it comes near a deadline."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self.monotonic_ns = time.monotonic_ns
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+class CountedLoop(EventLoop):
+    """Knows how often it went round."""
+
+    def __init__(self, on_bug: Callable[[BaseException], None]) -> None:
+        super().__init__(on_bug)
+        self.rounds = 0
+        self._epoll = cast("select.epoll", _Counting(self, self._epoll))
+
+
+class _Counting:
+    def __init__(self, loop: CountedLoop, epoll: select.epoll) -> None:
+        self._loop = loop
+        self._epoll = epoll
+
+    def poll(self, timeout: float) -> list[tuple[int, int]]:
+        self._loop.rounds += 1
+        return self._epoll.poll(timeout)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._epoll, name)
+
+
+def assert_idle(rounds: Callable[[], int]) -> None:
+    """An epoll that keeps reporting what nobody acts on sends its loop round and round, and never lets it rest."""
+
+    def in_a_while() -> int:
+        before = rounds()
+        time.sleep(0.3)
+        return rounds() - before
+
+    eventually(lambda: in_a_while() < 50)
 
 
 @contextlib.contextmanager
@@ -357,7 +409,7 @@ def running(
     """Afterwards nothing of it is left: no connection, no kept byte, no descriptor."""
     descriptors = open_descriptors()
     bugs: list[BaseException] = []
-    loop = EventLoop(bugs.append)
+    loop = CountedLoop(bugs.append)
     rules = RulesOfKinds(loop, held_seconds=held_seconds)
     counters = Counters()
     judging = rules if judge is None else judge(loop, counters)
@@ -410,8 +462,7 @@ class GatewayProcess:
             cwd=Path(__file__).parents[2],
             pass_fds=() if listening is None else (listening.fileno(),),
         )
-        assert self.process.stdout is not None
-        self.address = ("127.0.0.1", int(self.process.stdout.readline()))
+        self.address = ("127.0.0.1", self._said_number())
 
     def resident_bytes(self) -> int:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
@@ -420,9 +471,14 @@ class GatewayProcess:
     def descriptors(self) -> int:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))  # noqa: PTH208  a count, not paths
 
-    def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def rounds(self) -> int:
+        """Of its loop."""
+        self.process.send_signal(signal.SIGUSR1)
+        return self._said_number()
+
+    def _said_number(self) -> int:
+        assert self.process.stdout is not None
+        return int(self.process.stdout.readline())
 
     def close(self) -> None:
         self.process.terminate()
@@ -436,7 +492,7 @@ def main(upstream: str, descriptors: str) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(descriptors), int(descriptors)))
     host, _, port = upstream.rpartition(":")
     bugs: list[BaseException] = []
-    loop = EventLoop(bugs.append)
+    loop = CountedLoop(bugs.append)
     forwarder = Forwarder(loop, ForwarderSettings(), RulesOfKinds(loop), Counters())
     sockets = tuple(passed_sockets(os.environ).get("CLIENT", ())) or listening_sockets("127.0.0.1", 0)
     forwarder.listen(
@@ -445,6 +501,7 @@ def main(upstream: str, descriptors: str) -> None:
     signal.signal(
         signal.SIGTERM, lambda *_: loop.call_soon_from_thread(lambda: forwarder.drain(PATIENCE_SECONDS, loop.stop))
     )
+    signal.signal(signal.SIGUSR1, lambda *_: print(loop.rounds, flush=True))
     print(sockets[0].getsockname()[1], flush=True)
     loop.run()
     forwarder.close()
@@ -454,13 +511,6 @@ def main(upstream: str, descriptors: str) -> None:
 
 def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  a count, not paths
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up_at, f"did not come true within {PATIENCE_SECONDS} s"
-        time.sleep(0.01)
 
 
 def wait_until_it_rests(figure: Callable[[], int]) -> None:
@@ -513,7 +563,7 @@ def exchange(client: Client, data: bytes, size: int, piece: Callable[[], int] = 
     at, next_end = 0, piece()
     try:
         while len(got) < size:
-            assert time.monotonic() < give_up_at
+            assert time.monotonic() < give_up_at, f"only {len(got)} of {size} bytes came, {at} of {len(view)} went"
             has_more = isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
             writers = [sock] if at < len(view) else []
             readable, writable, _ = select.select([sock], writers, [], 0 if has_more else 1.0)

@@ -1,13 +1,13 @@
 """The control socket: what is asked is answered, whatever else comes is no trouble."""
 
 import contextlib
+import errno
 import json
 import os
 import random
-import resource
 import socket
+import socketserver
 import stat
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +17,8 @@ import pytest
 
 from brimline.gateway.control import LONGEST_LINE, MOST_CLIENTS, ControlServer
 from brimline.model import BadInput
-from tests.gateway.peers import PATIENCE_SECONDS, eventually, in_threads
+from tests.gateway.peers import in_threads
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 
 def echo(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -188,27 +189,21 @@ def test_seats_are_limited_and_given_back(tmp_path: Path) -> None:
         eventually(is_served)
 
 
-def next_descriptor() -> int:
-    number = os.dup(0)
-    os.close(number)
-    return number
+def test_without_descriptors_it_waits_and_does_not_spin(
+    server: ControlServer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = socketserver.TCPServer.get_request
+    tried: list[float] = []
 
+    def out_of_descriptors(self: socketserver.TCPServer) -> tuple[socket.socket, Any]:
+        tried.append(time.monotonic())
+        if len(tried) < 4:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return accept(self)
 
-def test_without_descriptors_it_waits_and_does_not_spin(server: ControlServer, path: Path) -> None:
-    (thread,) = [each for each in threading.enumerate() if each.name == "control"]
-    assert thread.ident is not None
-    clock = time.pthread_getcpuclockid(thread.ident)
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(PATIENCE_SECONDS)
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (next_descriptor(), limit[1]))
-        try:
-            client.connect(str(path))
-            client.sendall(b'{"op": "echo"}\n')
-            before = time.clock_gettime(clock)
-            threading.Event().wait(0.7)
-            spent = time.clock_gettime(clock) - before
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limit)
-        assert client.recv(1000).startswith(b'{"ok": true')
-        assert spent < 0.2
+    monkeypatch.setattr(socketserver.TCPServer, "get_request", out_of_descriptors)
+    monkeypatch.setattr("brimline.gateway.control._PAUSE_SECONDS", 0.1)
+    with Asking(path) as client:
+        assert client.ask(b'{"op": "echo"}')["ok"]
+
+    assert tried[3] - tried[0] >= 0.3

@@ -14,7 +14,8 @@ from brimline.gateway.describe import MOST_DYING, MOST_JOBS, WORKER, DescribeWor
 from brimline.gateway.describe_job import DescribeJob, encode_setup
 from brimline.wire.describe_log_dirs_layout import KIP_1187, Layout
 from brimline.wire.describe_log_dirs_request import AskedLogDirs
-from tests.gateway.describing import PATIENCE_SECONDS, decoded, drive, job, log_dir
+from tests.gateway.describing import decoded, drive, job, log_dir
+from tests.waiting import PATIENCE_SECONDS
 
 SILENT = (sys.executable, "-S", "-c", "import sys; sys.stdin.buffer.read()")
 DEAF = (sys.executable, "-S", "-c", "import os, time; os.close(0); time.sleep(600)")

@@ -17,10 +17,10 @@ from brimline.model import BrokerId, Bytes, LogDirDescription, Reason, ReplicaIn
 from brimline.sandbox import Broker, Sandbox, SandboxSpec, VolumeSpec
 from brimline.wire.describe_log_dirs_layout import API_KEY, KIP_1187, Layout
 from brimline.wire.describe_log_dirs_request import AskedLogDirs, encode_request
-from tests.gateway.describing import PATIENCE_SECONDS, decoded, drive
+from tests.gateway.describing import decoded, drive
 from tests.gateway.marked_proxy import MarkedProxy, in_front_of, read_frame, write_frame
 from tests.integration.cluster import TIERED, brimline, create_topic, produce
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 

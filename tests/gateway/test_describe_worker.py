@@ -24,12 +24,17 @@ from brimline.wire.describe_log_dirs_answer import without_additions
 from brimline.wire.describe_log_dirs_layout import KIP_1187, Layout
 from brimline.wire.describe_log_dirs_request import AskedLogDirs
 from tests.gateway.describing import decoded, job, log_dir
+from tests.waiting import PATIENCE_SECONDS
 
 NOBODY = BrokerAccess(node_id=1, bootstrap_servers="127.0.0.1:1")
 
 
+def in_time() -> float:
+    return time.monotonic() + PATIENCE_SECONDS
+
+
 def described(a_job: DescribeJob, broker: BrokerAccess | None = None) -> DescribeLogDirsResponse:
-    return decoded(Describer(broker).answer(a_job, time.monotonic() + 10), a_job.asked.layout)
+    return decoded(Describer(broker).answer(a_job, in_time()), a_job.asked.layout)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -62,7 +67,7 @@ def test_what_the_broker_tells_itself_is_not_looked_at_again(tmp_path: Path) -> 
 def test_an_answer_that_is_an_error_gets_nothing_added(asked: Layout, remote: bool) -> None:  # noqa: FBT001
     a_job = job([], 3, asked, error=31, remote=remote)
 
-    answer = Describer(NOBODY).answer(a_job, time.monotonic() + 10)
+    answer = Describer(NOBODY).answer(a_job, in_time())
 
     assert answer == without_additions(a_job.payload, 3, asked)
     assert decoded(answer, asked).error == KafkaError(31)
@@ -72,13 +77,13 @@ def test_an_answer_without_log_dirs_gets_nothing_added() -> None:
     """Before version 3 that is a refusal."""
     a_job = job([], 2, KIP_1187, remote=True)
 
-    assert Describer(NOBODY).answer(a_job, time.monotonic() + 10) == without_additions(a_job.payload, 2, KIP_1187)
+    assert Describer(NOBODY).answer(a_job, in_time()) == without_additions(a_job.payload, 2, KIP_1187)
 
 
 def test_remote_sizes_that_nobody_asked_for_are_unknown() -> None:
     a_job = job([log_dir("/d", total=9, usable=3)], 4, KIP_1187, remote=False)
 
-    assert Describer(NOBODY).answer(a_job, time.monotonic() + 10) == without_additions(a_job.payload, 4, KIP_1187)
+    assert Describer(NOBODY).answer(a_job, in_time()) == without_additions(a_job.payload, 4, KIP_1187)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,7 @@ def test_without_a_broker_to_ask_remote_sizes_are_unknown_and_unexplained(
     a_job = job([log_dir("/d", total=9, usable=3)], 4, KIP_1187, remote=True)
     describer = Describer(broker)
 
-    answers = [describer.answer(a_job, time.monotonic() + 10) for _ in range(2)]
+    answers = [describer.answer(a_job, in_time()) for _ in range(2)]
 
     assert answers == [without_additions(a_job.payload, 4, KIP_1187)] * 2
     said = capfd.readouterr().err

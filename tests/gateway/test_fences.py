@@ -14,9 +14,9 @@ from brimline.gateway.fences import LONGEST_LEASE_SECONDS, LONGEST_REASON, Fence
 from brimline.gateway.follower_fences import FullFollower
 from brimline.gateway.placement import Placement
 from brimline.model import BadInput
+from tests.waiting import PATIENCE_SECONDS
 
 BEGIN = datetime(2026, 1, 31, 12, tzinfo=UTC)
-PATIENCE = 30.0
 
 
 class Clock:
@@ -367,18 +367,18 @@ def test_the_guards_lease_does_not_wait_for_the_disk_that_an_act_by_hand_waits_f
 
     def slow_fsync(_fd: int) -> None:
         reached.set()
-        released.wait(PATIENCE)
+        released.wait(PATIENCE_SECONDS)
 
     monkeypatch.setattr(os, "fsync", slow_fsync)
     by_hand = threading.Thread(target=gateway.fences.fence, kwargs={"topic": "orders", "reason": "replay", "by": "me"})
     by_hand.start()
-    assert reached.wait(PATIENCE)
+    assert reached.wait(PATIENCE_SECONDS)
 
     gateway.fences.lease({"/data/a": "full"}, seconds=5)
     gateway.fences.set_full({"/data/b": "full"})
     meanwhile = gateway.fences.snapshot.in_force()
     released.set()
-    by_hand.join(PATIENCE)
+    by_hand.join(PATIENCE_SECONDS)
 
     assert [fence.log_dir for fence in meanwhile] == ["/data/b", "/data/a"]
     assert len(gateway.fences.snapshot.in_force()) == 3

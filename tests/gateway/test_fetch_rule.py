@@ -15,7 +15,8 @@ from brimline.gateway.counters import Counters, FetchCounters
 from brimline.gateway.fetch_rule import FetchRule, fetch_rules
 from brimline.gateway.fetch_skips import FollowerSkips, SkippedTopic
 from brimline.wire.request_stream import Request as CollectedRequest
-from tests.gateway.peers import PATIENCE_SECONDS, Backend, Client, frame, requests_from, running
+from tests.gateway.peers import Backend, Client, frame, requests_from, running
+from tests.waiting import PATIENCE_SECONDS
 from tests.wire.fetch_messages import (
     Answer,
     AnsweredPartition,

@@ -42,12 +42,12 @@ from tests.gateway.peers import (
     Running,
     answer_everything,
     answer_of,
-    eventually,
     frame,
     request,
     requests_from,
     running,
 )
+from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
 
 FULL_ID, FREE_ID = UUID(int=1), UUID(int=2)
@@ -124,7 +124,7 @@ def real_rules(folder: Path) -> Iterator[Running]:
         settings = RuleSettings(refusals_per_second=1_000_000_000)
         return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], counters)
 
-    settings = ForwarderSettings(largest_request=LARGEST, header_timeout=5.0)
+    settings = ForwarderSettings(largest_request=LARGEST, header_timeout=PATIENCE_SECONDS)
     with (
         contextlib.closing(memory),
         contextlib.closing(Backend(answer_with_noise)) as backend,

@@ -10,6 +10,7 @@ import pytest
 
 from brimline.gateway.listening import listening_sockets, passed_sockets, resolved
 from tests.gateway.peers import Backend, Client, GatewayProcess, in_threads
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def backend() -> Iterator[Backend]:
 
 def can_connect(family: socket.AddressFamily, address: tuple[str, int]) -> bool:
     with socket.socket(family) as client:
-        client.settimeout(10)
+        client.settimeout(PATIENCE_SECONDS)
         return client.connect_ex(address) == 0
 
 

@@ -154,15 +154,6 @@ def allow_mover(sandbox: Sandbox, operation: ACLOperation) -> None:
         client.create_acls([ACL("User:mover", "*", operation, ACLPermissionType.ALLOW, pattern)])
 
 
-def test_a_real_broker_is_known_by_the_certificate_in_its_key_store() -> None:
-    security = SecuritySpec(protocol="SSL", key_store="JKS")
-    with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)) as running:
-        found = doctor(running)
-
-    assert "CLIENT: clients see the broker's own certificate" in found
-    assert "CLIENT: the broker shows the certificate in its key store" in found
-
-
 def doctor(sandbox: Sandbox) -> str:
     """With a file in which the client listener advertises another port than its own; nobody has to be there."""
     listeners = {"advertised.listeners": f"CLIENT://127.0.0.1:9092,ADMIN://{sandbox.admin_servers}"}

@@ -88,7 +88,7 @@ def test_a_disk_that_fills_under_load_refuses_its_partitions_until_retention_is_
             each.wait_for_acks(20)
         # More than there is room for beside the ballast, less than there is without it.
         with producing(
-            JAVA_4, servers, "busy", rate=1000, count=45_000_000 // RECORD, value_bytes=RECORD, properties=PATIENT
+            JAVA_4, servers, "busy", rate=3000, count=45_000_000 // RECORD, value_bytes=RECORD, properties=PATIENT
         ) as busy:
             eventually(lambda: running.fenced() == {FIRST})
             wait_for_refusal(running, "busy")
@@ -169,7 +169,7 @@ def test_a_backlog_that_comes_with_the_release_is_noticed_long_before_the_next_c
             JAVA_4,
             sandbox.bootstrap_servers,
             "busy",
-            rate=1000,
+            rate=3000,
             count=50_000_000 // RECORD,
             value_bytes=RECORD,
             properties=PATIENT,

@@ -28,6 +28,7 @@ from tests.integration.kafka_clients import kafka_producer
 from tests.integration.kip_1187_client import Described, describe_over
 from tests.integration.raw_kafka import logged_in, raw_connection, request
 from tests.integration.raw_produce import RawProducer
+from tests.integration.test_gateway_doctor import doctor
 from tests.sandbox.test_security import served_certificate
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import batch
@@ -221,6 +222,13 @@ def mtls_address(sandbox: Sandbox) -> str:
 def test_tls_alone_with_a_java_key_store(ssl: Sandbox, tmp_path: Path) -> None:
     with gateway(ssl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting:
         produce_through_a_fence(ssl, fronting, JAVA_4, Login(protocol="SSL", ca=ssl.ca_pem))
+
+
+def test_the_doctor_knows_a_real_broker_by_the_certificate_in_its_key_store(ssl: Sandbox) -> None:
+    found = doctor(ssl)
+
+    assert "CLIENT: clients see the broker's own certificate" in found
+    assert "CLIENT: the broker shows the certificate in its key store" in found
 
 
 def test_a_listener_with_client_certificates_is_left_alone(ssl: Sandbox, tmp_path: Path) -> None:
