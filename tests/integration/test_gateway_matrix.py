@@ -9,7 +9,6 @@ import signal
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import admin, create_topic
-from tests.integration.full_disks import NEVER_LATE
+from tests.integration.full_disks import NEVER_LATE, wait_for_refusal
 from tests.integration.gateway_clients.clients import CLIENTS, JAVA_3, JAVA_4, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.groups import Group, consuming
 from tests.integration.gateway_clients.load import Load, producing
@@ -68,10 +67,9 @@ def fence(fronting: RunningGateway, **target: str) -> Iterator[None]:
         assert fronting.ask("unfence", **target, reason=WHY, by="test")["ok"]
 
 
-def is_refused_often(fronting: RunningGateway, topic: str) -> bool:
+def wait_until_refused_often(fronting: RunningGateway, load: Load) -> None:
     """More often than a client has batches under way: it has come back, and was sent away again."""
-    batches: int = sum(row["batches"] for row in fronting.state()["refusals"] if row["topic"] == topic)
-    return batches > MOST_IN_FLIGHT
+    wait_for_refusal(fronting, load.topic, beyond=MOST_IN_FLIGHT)
 
 
 def partitions_in(sandbox: Sandbox, topic: str, log_dir: Path) -> list[int]:
@@ -112,8 +110,8 @@ def test_one_partition_is_fenced_for_a_while_and_no_client_loses_a_record(
             load.wait_for_acks(20)
         with fence(fronting, logDir=str(full)):
             for load in loads:
-                eventually(partial(is_refused_often, fronting, load.topic))
-            eventually(partial(only_the_open_ones_get_on, loads))
+                wait_until_refused_often(fronting, load)
+            eventually(lambda: only_the_open_ones_get_on(loads))
         for load in loads:
             load.wait_for_acks(20, partition=load.partitions[0])
 
@@ -199,7 +197,7 @@ def test_transactions_wait_for_the_release_and_commit(sandbox: Sandbox, fronting
             for load in loads:
                 fences.enter_context(fence(fronting, topic=load.topic))
             for load in loads:
-                eventually(partial(is_refused_often, fronting, load.topic))
+                wait_until_refused_often(fronting, load)
         for load in loads:
             wait_for_transactions(load, 3)
 

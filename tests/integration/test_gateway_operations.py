@@ -22,6 +22,7 @@ from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir, write_gateway_config
 from tests.integration.guarded import RunningGuard, guard
+from tests.integration.kafka_clients import meanwhile
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -133,25 +134,15 @@ class Caller:
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._call)
         self.outcomes: Counter[str] = Counter()
 
-    def __enter__(self) -> "Caller":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
+    def call(self, ended: threading.Event) -> None:
+        while not ended.wait(0.005):
+            self.outcomes[self._outcome()] += 1
 
     def wait_for_an_answer(self) -> None:
         before = self.outcomes["answered"]
         eventually(lambda: self.outcomes["answered"] > before)
-
-    def _call(self) -> None:
-        while not self._ended.wait(0.005):
-            self.outcomes[self._outcome()] += 1
 
     def _outcome(self) -> str:
         try:
@@ -166,9 +157,10 @@ class Caller:
 
 def test_a_restart_with_sockets_of_systemd_refuses_no_connection(sandbox: Sandbox, services: Services) -> None:
     host, _, port = sandbox.bootstrap_servers.partition(":")
+    caller = Caller((host, int(port)))
     with socket.create_server((host, int(port)), backlog=1024) as held:
         running = services.gateway(held)
-        with under_load(sandbox, "restarted") as wait_for_progress, Caller((host, int(port))) as caller:
+        with under_load(sandbox, "restarted") as wait_for_progress, meanwhile(caller.call):
             for _ in range(2):
                 running.stop()
                 running = services.gateway(held)

@@ -25,7 +25,7 @@ from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, writ
 from tests.integration.kafka_clients import kafka_admin
 from tests.waiting import PATIENCE_SECONDS, eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.integration
 
 BROKERS = (1, 2, 3)
 PARTITIONS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
