@@ -1,15 +1,20 @@
-"""What the integration tests do to real clusters: create topics, produce, wait, run the command."""
+"""What the integration tests do to real clusters: create topics, produce, configure, wait, run the command."""
 
+import os
+import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
 
-from kafka import KafkaAdminClient, KafkaProducer
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 from brimline import Admin, ClientConfig
 from brimline.sandbox import Sandbox
+from tests.integration.kafka_clients import kafka_admin, kafka_producer
+from tests.waiting import PATIENCE_SECONDS as PATIENCE_SECONDS
+from tests.waiting import eventually as eventually
 
 TIERED = {
     "remote.storage.enable": "true",
@@ -17,7 +22,17 @@ TIERED = {
     "local.retention.bytes": str(2 << 20),
     "file.delete.delay.ms": "0",
 }
-PATIENCE_SECONDS = 60
+CALM = {
+    "broker.session.timeout.ms": "600000",
+    "replica.lag.time.max.ms": "600000",
+    "auto.leader.rebalance.enable": "false",
+}
+"""Load alone moves no leader and shrinks no ISR. Not where a broker is killed and comes back: it waits for its session."""
+_PATIENT = {
+    "request_timeout_ms": int(PATIENCE_SECONDS * 1000),
+    "delivery_timeout_ms": int(2 * PATIENCE_SECONDS * 1000),
+    "max_block_ms": int(PATIENCE_SECONDS * 1000),
+}
 
 
 def create_topic(
@@ -33,11 +48,8 @@ def create_topic(
         if assignment
         else NewTopic(name, partitions, replicas, topic_configs=dict(config or {}))
     )
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    try:
+    with kafka_admin(sandbox.admin_servers) as client:
         client.create_topics([topic])
-    finally:
-        client.close()
     wanted = sum(map(len, assignment.values())) if assignment else partitions * replicas
     eventually(lambda: replicas_on_disk(sandbox, name) == wanted)
 
@@ -52,24 +64,54 @@ def replicas_on_disk(sandbox: Sandbox, topic: str) -> int:
     )
 
 
-def produce(sandbox: Sandbox, topic: str, megabytes: float, partition: int = 0) -> None:
-    """Records of 1,000 bytes in batches of a few, so that segments have many batches; all acknowledged."""
-    producer = KafkaProducer(bootstrap_servers=sandbox.admin_servers, acks="all", linger_ms=20)
-    try:
-        sent = [producer.send(topic, b"x" * 1000, partition=partition) for _ in range(int(megabytes * 1000))]
+def produce(sandbox: Sandbox, topic: str, megabytes: float, partition: int = 0, *, keyed: bool = False) -> None:
+    """Records of 1,000 bytes in batches of a few, so that segments have many batches; all acknowledged.
+
+    ``keyed``: every key once, so that compaction has nothing to remove.
+    """
+    with kafka_producer(sandbox.admin_servers, acks="all", linger_ms=20, **_PATIENT) as producer:
+        sent = [
+            producer.send(topic, b"x" * 1000, key=str(number).encode() if keyed else None, partition=partition)
+            for number in range(int(megabytes * 1000))
+        ]
         for future in sent:
             future.get(timeout=PATIENCE_SECONDS)
+
+
+def configure(sandbox: Sandbox, kind: Literal["TOPIC", "BROKER"], name: str, config: Mapping[str, str]) -> None:
+    """What ``kafka-configs.sh --alter --add-config`` does, without its JVM; until a broker has heard of it."""
+    resource = ConfigResource(ConfigResourceType[kind], name, configs=dict(config))
+    with kafka_admin(sandbox.admin_servers) as client:
+        answer = client.alter_configs([resource], raise_on_unknown=False)
+        assert answer == {kind.lower(): {name: "OK"}}, answer
+
+        def configured() -> dict[str, str]:
+            (found,) = client.describe_configs([ConfigResource(ConfigResourceType[kind], name)])[kind.lower()].values()
+            return {key: str(entry["value"]) for key, entry in found.items()}
+
+        eventually(lambda: config.items() <= configured().items())
+
+
+def move_log_dirs_slowly(sandbox: Sandbox) -> None:
+    """AlterReplicaLogDirs then stands still in the middle, until ``move_log_dirs_quickly``.
+
+    Said before there is anything to move: a broker may act on it a moment later than it knows of it.
+    """
+    configure(sandbox, "BROKER", "1", {"replica.alter.log.dirs.io.max.bytes.per.second": "1"})
+
+
+def move_log_dirs_quickly(sandbox: Sandbox) -> None:
+    configure(sandbox, "BROKER", "1", {"replica.alter.log.dirs.io.max.bytes.per.second": str(1 << 40)})
+
+
+@contextmanager
+def hung(sandbox: Sandbox, broker: int) -> Iterator[None]:
+    """It accepts connections and never answers."""
+    os.kill(sandbox.broker(broker).pid, signal.SIGSTOP)
+    try:
+        yield
     finally:
-        # Not a flush: this producer waits for ever on a partition that has lost its leader.
-        producer.close(timeout=0)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """Real clusters need a moment. Fails when the moment is over."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up_at, f"did not come true within {PATIENCE_SECONDS} s"
-        time.sleep(0.1)
+        os.kill(sandbox.broker(broker).pid, signal.SIGCONT)
 
 
 def admin(sandbox: Sandbox) -> Admin:

@@ -1,16 +1,13 @@
 """KIP-1257's percentages of a cluster with a topic of every kind: as its files have them, and as beans show them."""
 
-import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-
-from kafka import KafkaProducer
 
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import TIERED, create_topic, eventually, produce
+from tests.integration.cluster import TIERED, configure, create_topic, produce
 from tests.integration.test_remote_info import is_settled, local_segments, only_local_on_disk, remote_segments
-from tests.metrics.jmx_exporter import GENERAL_RULES, RULES, scrape
+from tests.metrics.jmx_exporter import GENERAL_RULES, RULES, Series
+from tests.waiting import eventually
 
 MIB = 1 << 20
 PLAIN = "kafka_log_log_retentionsizeinpercent"
@@ -20,8 +17,8 @@ FUTURE = "brimline_future_log_retention_size_percent"
 METADATA_LOG = "__cluster_metadata"
 PROPERTIES = {"log.cleaner.backoff.ms": "500"}
 """Compacted logs get their figure from the log cleaner, which looks every 15 s unless told otherwise."""
-SEVERAL_PASSES = 2.5
-"""Seconds; in a sandbox retention comes round every second, and everything else sooner."""
+BOTH_RULES = f"{RULES.read_text()}{GENERAL_RULES}"
+ODD_NAME = "my.topic_a-b"
 SMALL = {"segment.bytes": str(MIB), "file.delete.delay.ms": "0"}
 NOT_COPIED = {"remote.storage.enable": "true", "remote.log.copy.disable": "true", "local.retention.bytes": "-2"}
 COMPACT = {**SMALL, "cleanup.policy": "compact", "retention.bytes": str(4 * MIB)}
@@ -51,47 +48,16 @@ def percentages(series: Mapping[tuple[str, tuple[tuple[str, str], ...]], float])
     return found
 
 
-def beans(port: int, folder: Path, *, metadata_log: bool = False) -> Figures:
-    """What jmx_exporter reads from a JMX port; the metadata log is left out unless asked for."""
-    series = scrape(port, folder, rules=f"{RULES.read_text()}{GENERAL_RULES}")
-    assert series["jmx_scrape_error", ()] == 0
-    return {row: value for row, value in percentages(series).items() if metadata_log or row[1] != METADATA_LOG}
-
-
-def settled_beans(port: int, folder: Path) -> Figures:
-    """The figures once they have stayed the same for longer than any pass takes to come round."""
-    figures, since = beans(port, folder), time.monotonic()
-
-    def is_settled_now() -> bool:
-        nonlocal figures, since
-        seen = beans(port, folder)
-        if seen != figures:
-            figures, since = seen, time.monotonic()
-        return time.monotonic() - since > SEVERAL_PASSES
-
-    eventually(is_settled_now)
-    return figures
-
-
-def produce_keyed(sandbox: Sandbox, topic: str, megabytes: float) -> None:
-    """Every key once, so that compaction has nothing to remove."""
-    producer = KafkaProducer(bootstrap_servers=sandbox.admin_servers, acks="all", linger_ms=20)
-    for number in range(int(megabytes * 1000)):
-        producer.send(topic, b"x" * 1000, key=str(number).encode(), partition=0)
-    producer.flush()
-    producer.close()
-
-
-def configure(sandbox: Sandbox, kind: str, name: str, config: str) -> None:
-    alter = ("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", config)
-    changed = sandbox.java_tool("configs", "--bootstrap-server", sandbox.admin_servers, *alter)
-    assert changed.returncode == 0, changed.stderr
+def beans(series: Series) -> Figures:
+    """What jmx_exporter made of a JMX server's beans; nothing if it could not read them this time."""
+    return percentages(series) if series["jmx_scrape_error", ()] == 0 else {}
 
 
 def fill(sandbox: Sandbox) -> None:
     """A topic of every kind, quiet when this returns."""
     limited = {"retention.bytes": str(20 * MIB)}
     create_topic(sandbox, "plain", partitions=2, config={**SMALL, "retention.bytes": str(4 * MIB)})
+    create_topic(sandbox, ODD_NAME, config={**SMALL, "retention.bytes": str(4 * MIB)})
     create_topic(sandbox, "over", config={**SMALL, "retention.bytes": "1500000"})
     create_topic(sandbox, "unlimited", config={"retention.bytes": "-1"})
     create_topic(sandbox, "compacted", config=COMPACT)
@@ -102,16 +68,22 @@ def fill(sandbox: Sandbox) -> None:
     create_topic(sandbox, "all-unlimited", config={**TIERED, "local.retention.bytes": "-1", "retention.bytes": "-1"})
     create_topic(sandbox, "never-copied", config={**SMALL, **NOT_COPIED, **limited})
     create_topic(sandbox, "no-longer-copied", config={**TIERED, **limited})
-    for topic, megabytes in {"plain": 2.2, "over": 4.7, "unlimited": 0.5, "not-yet-uploaded": 0.4}.items():
+    for topic, megabytes in {
+        "plain": 2.2,
+        ODD_NAME: 0.3,
+        "over": 4.7,
+        "unlimited": 0.5,
+        "not-yet-uploaded": 0.4,
+    }.items():
         produce(sandbox, topic, megabytes)
     for topic in ("compacted", "compacted-and-deleted"):
-        produce_keyed(sandbox, topic, 1.3)
+        produce(sandbox, topic, 1.3, keyed=True)
     uploading = {"tiered": 3, "one-limit": 9, "all-unlimited": 9, "no-longer-copied": 3}
     for topic in (*uploading, "never-copied"):
         produce(sandbox, topic, 5.5)
     for topic, at_most in uploading.items():
         eventually(partial(is_settled, sandbox, topic, 0, at_most))
-    configure(sandbox, "topics", "no-longer-copied", ",".join(f"{key}={value}" for key, value in NOT_COPIED.items()))
+    configure(sandbox, "TOPIC", "no-longer-copied", NOT_COPIED)
     eventually(lambda: len(local_segments(sandbox, "over", 0)) <= 2)
 
 
@@ -120,6 +92,7 @@ def figures_of_files(sandbox: Sandbox) -> Figures:
     found: Figures = {
         (PLAIN, "plain", 0): percent(size(sandbox, "plain"), 4 * MIB),
         (PLAIN, "plain", 1): 0,
+        (PLAIN, ODD_NAME, 0): percent(size(sandbox, ODD_NAME), 4 * MIB),
         (PLAIN, "over", 0): percent(size(sandbox, "over"), 1_500_000),
         (PLAIN, "unlimited", 0): 0,
         (PLAIN, "compacted", 0): percent(size(sandbox, "compacted"), 4 * MIB),
@@ -135,6 +108,10 @@ def figures_of_files(sandbox: Sandbox) -> Figures:
         found[PLAIN, topic, 0] = found[LOCAL, topic, 0] = percent(size(sandbox, topic), 20 * MIB)
         found[TOTAL, topic, 0] = percent(whole_size(sandbox, topic), 20 * MIB)
     return found
+
+
+def of_topics(figures: Figures, topics: set[str]) -> Figures:
+    return {row: value for row, value in figures.items() if row[1] in topics}
 
 
 def of_topic(figures: Figures, topic: str) -> dict[str, int]:

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as ClientPartition
 
 from brimline import BrokerId, ClientConfig, DescribeLogDirsOptions
@@ -15,8 +15,10 @@ from brimline.model import Bytes, Reason, ReplicaInfo, TopicPartition
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import TIERED, admin, brimline, create_topic, eventually, produce
+from tests.integration.cluster import CALM, TIERED, admin, brimline, configure, create_topic, produce
+from tests.integration.kafka_clients import kafka_admin, kafka_producer
 from tests.integration.segment_files import segment_files
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -32,8 +34,9 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         produce(running, "tiered", 6.5, partition=0)
         produce(running, "tiered", 3.2, partition=1)
         produce(running, "plain", 0.5)
-        eventually(lambda: is_settled(running, "tiered", 0, at_most=3))
-        eventually(lambda: is_settled(running, "tiered", 1, at_most=3))
+        for partition in (0, 1):
+            eventually(partial(is_settled, running, "tiered", partition, at_most=3))
+            eventually(partial(is_described, running, "tiered", partition))
         yield running
 
 
@@ -71,6 +74,11 @@ def replica(sandbox: Sandbox, topic: str, partition: int, broker: int = 1) -> Re
         if TopicPartition(topic, partition) in log_dir.replica_infos:
             return log_dir.replica_infos[TopicPartition(topic, partition)]
     raise AssertionError(f"no replica of {topic}-{partition} on broker {broker}")
+
+
+def is_described(sandbox: Sandbox, topic: str, partition: int) -> bool:
+    """The cluster says of an upload a moment later than the store has it."""
+    return replica(sandbox, topic, partition).only_local_size == only_local_on_disk(sandbox, topic, partition)
 
 
 @pytest.mark.parametrize("partition", [0, 1])
@@ -123,108 +131,119 @@ def test_the_command_does_not_show_them_without_the_option(sandbox: Sandbox) -> 
     assert [list(partition) for partition in shown] == 3 * [["partition", "size", "offsetLag", "isFuture"]]
 
 
-def test_a_trimmed_log_is_not_guessed_at() -> None:
+@pytest.fixture(scope="module")
+def slow_retention() -> Iterator[Sandbox]:
+    """Nothing is deleted by itself."""
+    properties = {"log.retention.check.interval.ms": "600000"}
+    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties=properties)) as running:
+        yield running
+
+
+def test_a_trimmed_log_is_not_guessed_at(slow_retention: Sandbox) -> None:
     """DeleteRecords moves the log start into the local log; the segments below go with a later pass."""
-    slow_retention = {"log.retention.check.interval.ms": "600000"}
-    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties=slow_retention)) as sandbox:
-        create_topic(sandbox, "trimmed", config={**TIERED, "local.retention.bytes": str(64 << 20)})
-        produce(sandbox, "trimmed", 4.5)
-        eventually(lambda: len(remote_segments(sandbox, "trimmed", 0)) >= 4)
-        before, on_disk = replica(sandbox, "trimmed", 0), only_local_on_disk(sandbox, "trimmed", 0)
-        client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
+    sandbox = slow_retention
+    create_topic(sandbox, "trimmed", config={**TIERED, "local.retention.bytes": str(64 << 20)})
+    produce(sandbox, "trimmed", 4.5)
+    eventually(lambda: len(remote_segments(sandbox, "trimmed", 0)) == 4)
+    eventually(lambda: is_described(sandbox, "trimmed", 0))
+    with kafka_admin(sandbox.admin_servers) as client:
         client.delete_records({ClientPartition("trimmed", 0): 1500})
-        client.close()
 
-        after = replica(sandbox, "trimmed", 0)
+    after = replica(sandbox, "trimmed", 0)
 
-        assert before.only_local_size == on_disk
-        assert after.only_local_size is None
-        assert after.only_local_size_reason is Reason.LOG_START_MOVED
-        assert after.remote_size is not None
+    assert after.only_local_size is None
+    assert after.only_local_size_reason is Reason.LOG_START_MOVED
+    assert after.remote_size is not None
 
 
-def test_garbage_in_the_metadata_topic_is_skipped_counted_and_said() -> None:
-    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True)) as sandbox:
-        create_topic(sandbox, "tiered", config=TIERED)
-        produce(sandbox, "tiered", 3.2)
-        eventually(lambda: is_settled(sandbox, "tiered", 0, at_most=3))
-        clean = replica(sandbox, "tiered", 0)
-        producer = KafkaProducer(bootstrap_servers=sandbox.admin_servers)
+def test_garbage_in_the_metadata_topic_is_skipped_counted_and_said(slow_retention: Sandbox) -> None:
+    sandbox = slow_retention
+    create_topic(sandbox, "littered", config=TIERED)
+    produce(sandbox, "littered", 3.2)
+    eventually(lambda: len(remote_segments(sandbox, "littered", 0)) == 3)
+    eventually(lambda: is_described(sandbox, "littered", 0))
+    clean = replica(sandbox, "littered", 0)
+    with kafka_producer(sandbox.admin_servers) as producer:
         for partition in producer.partitions_for("__remote_log_metadata"):
-            producer.send("__remote_log_metadata", b"garbage", partition=partition).get(timeout=30)
-        producer.close()
+            producer.send("__remote_log_metadata", b"garbage", partition=partition).get(timeout=PATIENCE_SECONDS)
 
-        with admin(sandbox) as client:
-            answer = client.describe_log_dirs(options=WITH_REMOTE)
-        shown = brimline(
-            "log-dirs", "--bootstrap-server", sandbox.bootstrap_servers, "--describe", "--include-remote-info"
-        )
+    with admin(sandbox) as client:
+        options = DescribeLogDirsOptions(include_remote_info=True, topics=frozenset({"littered"}))
+        answer = client.describe_log_dirs(options=options)
+    servers = ("--bootstrap-server", sandbox.bootstrap_servers)
+    shown = brimline("log-dirs", *servers, "--describe", "--include-remote-info", "--topic-list", "littered")
 
-        assert answer.skipped_records == 1
-        assert replica(sandbox, "tiered", 0) == clean
-        assert shown.returncode == 0
-        assert "1 record" in shown.stderr
-        assert "__remote_log_metadata" in shown.stderr
-
-
-def test_replicas_that_cannot_be_known_name_their_reason() -> None:
-    """A follower shares the partition's remote size; what only it holds is not visible from outside."""
-    with Sandbox(SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True)) as sandbox:
-        create_topic(sandbox, "tiered", config=TIERED, assignment={0: [1, 2]})
-        produce(sandbox, "tiered", 3.2)
-        eventually(lambda: is_settled(sandbox, "tiered", 0, at_most=3))
-
-        leader, follower = replica(sandbox, "tiered", 0), replica(sandbox, "tiered", 0, broker=2)
-
-        assert leader.only_local_size == only_local_on_disk(sandbox, "tiered", 0)
-        assert follower.remote_size == leader.remote_size
-        assert follower.only_local_size is None
-        assert follower.only_local_size_reason is Reason.FOLLOWER
+    assert answer.skipped_records == 1
+    assert replica(sandbox, "littered", 0) == clean
+    assert shown.returncode == 0
+    assert "1 record" in shown.stderr
+    assert "__remote_log_metadata" in shown.stderr
 
 
-SLOW_REPLICATION = "follower.replication.throttled.rate=1,leader.replication.throttled.rate=1"
-THROTTLED_REPLICAS = "follower.replication.throttled.replicas=0:2,leader.replication.throttled.replicas=0:1"
-NO_MORE_UPLOADS = "remote.log.copy.disable=true,local.retention.bytes=-2,local.retention.ms=-2"
-
-
-def test_uploads_of_another_lineage_are_not_taken_for_what_the_leader_holds() -> None:
-    """An unclean election: the new leader writes other records at offsets that the old one had uploaded."""
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Sandbox]:
+    """Two brokers that both have the metadata topic; a leader may be elected that lacks records."""
     properties = {
+        **CALM,
         "unclean.leader.election.enable": "true",
         "replica.lag.time.max.ms": "2000",
         "rlmm.config.remote.log.metadata.topic.replication.factor": "2",
     }
-    keep_local = {**TIERED, "local.retention.bytes": str(64 << 20)}
-    with Sandbox(SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True, properties=properties)) as sandbox:
-        create_topic(sandbox, "torn", config=keep_local, assignment={0: [1, 2]})
-        produce(sandbox, "torn", 1.5)
-        for broker in (1, 2):
-            _configure(sandbox, broker, "brokers", str(broker), SLOW_REPLICATION)
-        sandbox.broker(2).stop()
-        produce(sandbox, "torn", 3)
-        eventually(lambda: len(remote_segments(sandbox, "torn", 0)) >= 4)
-        _configure(sandbox, 1, "topics", "torn", THROTTLED_REPLICAS)
-        sandbox.broker(2).start()
-        eventually(lambda: metadata_is_replicated(sandbox))
-        sandbox.broker(1).stop()
-        eventually(lambda: leader_of(sandbox, "torn") == 2)
-        # No further upload may tidy up what is to be seen.
-        _configure(sandbox, 2, "topics", "torn", NO_MORE_UPLOADS)
-        produce(sandbox, "torn", 4)
+    with Sandbox(SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True, properties=properties)) as running:
+        yield running
 
-        info = replica(sandbox, "torn", 0, broker=2)
+
+def test_replicas_that_cannot_be_known_name_their_reason(pair: Sandbox) -> None:
+    """A follower shares the partition's remote size; what only it holds is not visible from outside."""
+    create_topic(pair, "followed", config=TIERED, assignment={0: [1, 2]})
+    produce(pair, "followed", 3.2)
+    eventually(lambda: is_settled(pair, "followed", 0, at_most=3))
+    eventually(lambda: is_described(pair, "followed", 0))
+
+    leader, follower = replica(pair, "followed", 0), replica(pair, "followed", 0, broker=2)
+
+    assert leader.only_local_size == only_local_on_disk(pair, "followed", 0)
+    assert follower.remote_size == leader.remote_size
+    assert follower.only_local_size is None
+    assert follower.only_local_size_reason is Reason.FOLLOWER
+
+
+SLOW_REPLICATION = {"follower.replication.throttled.rate": "1", "leader.replication.throttled.rate": "1"}
+THROTTLED_REPLICAS = {
+    "follower.replication.throttled.replicas": "0:2",
+    "leader.replication.throttled.replicas": "0:1",
+}
+NO_MORE_UPLOADS = {"remote.log.copy.disable": "true", "local.retention.bytes": "-2", "local.retention.ms": "-2"}
+
+
+def test_uploads_of_another_lineage_are_not_taken_for_what_the_leader_holds(pair: Sandbox) -> None:
+    """An unclean election: the new leader writes other records at offsets that the old one had uploaded."""
+    keep_local = {**TIERED, "local.retention.bytes": str(64 << 20)}
+    create_topic(pair, "torn", config=keep_local, assignment={0: [1, 2]})
+    produce(pair, "torn", 1.5)
+    for broker in (1, 2):
+        configure(pair, "BROKER", str(broker), SLOW_REPLICATION)
+    pair.broker(2).stop()
+    try:
+        produce(pair, "torn", 3)
+        eventually(lambda: len(remote_segments(pair, "torn", 0)) >= 4)
+        configure(pair, "TOPIC", "torn", THROTTLED_REPLICAS)
+        pair.broker(2).start()
+        eventually(lambda: metadata_is_replicated(pair))
+        pair.broker(1).stop()
+        eventually(lambda: leader_of(pair, "torn") == 2)
+        # No further upload may tidy up what is to be seen.
+        configure(pair, "TOPIC", "torn", NO_MORE_UPLOADS)
+        produce(pair, "torn", 4)
+
+        info = replica(pair, "torn", 0, broker=2)
+    finally:
+        for number in (1, 2):
+            pair.broker(number).start()
 
     assert info.remote_size is not None
     assert info.only_local_size is None
     assert info.only_local_size_reason is Reason.OTHER_LINEAGE
-
-
-def _configure(sandbox: Sandbox, broker: int, kind: str, name: str, config: str) -> None:
-    changed = sandbox.java_tool(
-        *("configs", "--bootstrap-server", sandbox.broker(broker).admin_address, "--alter"),
-        *("--entity-type", kind, "--entity-name", name, "--add-config", config),
-    )
-    assert changed.returncode == 0, changed.stderr
 
 
 def metadata_is_replicated(sandbox: Sandbox) -> bool:
@@ -249,35 +268,46 @@ def leader_of(sandbox: Sandbox, topic: str) -> int | None:
 
 
 @pytest.mark.parametrize(
-    "codec",
-    ["zstd", "gzip", pytest.param("lz4", marks=pytest.mark.long), pytest.param("snappy", marks=pytest.mark.long)],
+    "codec", ["zstd", pytest.param("lz4", marks=pytest.mark.long), pytest.param("snappy", marks=pytest.mark.long)]
 )
 def test_recompressed_metadata_is_read_or_the_missing_codec_named(codec: str) -> None:
-    properties = {"compression.type": codec}
-    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties=properties)) as sandbox:
-        create_topic(sandbox, "tiered", config={**TIERED, "compression.type": "producer"})
-        produce(sandbox, "tiered", 3.2)
-        eventually(lambda: is_settled(sandbox, "tiered", 0, at_most=3))
+    """gzip is Python's own and never missing; the others may be. Whatever is compressed later, what was stays."""
+    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties={"compression.type": "gzip"})) as sandbox:
+        upload(sandbox, "gzip")
+        in_gzip = replica(sandbox, "gzip", 0)
+        without_in_gzip = described_without_codecs(sandbox, "gzip")
+        configure(sandbox, "TOPIC", "__remote_log_metadata", {"compression.type": codec})
+        upload(sandbox, codec)
+        in_codec = replica(sandbox, codec, 0)
+        without = described_without_codecs(sandbox, codec)
+        sizes = {topic: sum(remote_segments(sandbox, topic, 0).values()) for topic in ("gzip", codec)}
 
-        info = replica(sandbox, "tiered", 0)
-        without = subprocess.run(
-            [
-                *(sys.executable, "-c", WITHOUT_CODECS, "log-dirs", "--bootstrap-server", sandbox.bootstrap_servers),
-                *("--describe", "--include-remote-info", "--topic-list", "tiered", "--output", "csv"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    assert (in_gzip.remote_size, in_codec.remote_size) == (sizes["gzip"], sizes[codec])
+    assert without_in_gzip.returncode == without.returncode == 0
+    assert "codec-missing" not in without_in_gzip.stdout
+    assert without.stdout.count("codec-missing") == 2
+    assert "__remote_log_metadata cannot be decompressed" in without.stderr
 
-        assert info.remote_size == sum(remote_segments(sandbox, "tiered", 0).values())
-        assert without.returncode == 0
-        if codec == "gzip":
-            assert "codec-missing" not in without.stdout
-        else:
-            assert without.stdout.count("codec-missing") == 2
-            assert "__remote_log_metadata cannot be decompressed" in without.stderr
+
+def upload(sandbox: Sandbox, topic: str) -> None:
+    create_topic(sandbox, topic, config={**TIERED, "compression.type": "producer"})
+    produce(sandbox, topic, 3.2)
+    eventually(lambda: is_settled(sandbox, topic, 0, at_most=3))
+    eventually(lambda: is_described(sandbox, topic, 0))
+
+
+def described_without_codecs(sandbox: Sandbox, topic: str) -> "subprocess.CompletedProcess[str]":
+    options = ("--describe", "--include-remote-info", "--topic-list", topic, "--output", "csv")
+    return subprocess.run(
+        [
+            *(sys.executable, "-c", WITHOUT_CODECS, "log-dirs", "--bootstrap-server", sandbox.bootstrap_servers),
+            *options,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
 
 
 WITHOUT_CODECS = """
@@ -294,7 +324,7 @@ def test_the_special_offsets_are_where_the_files_say(sandbox: Sandbox) -> None:
     leaders = {TopicPartition(topic, 0): BrokerId(1) for topic in ("tiered", "plain")}
     try:
         found = {
-            spec: list_offsets(connection, leaders, spec, Deadline(timedelta(seconds=30)))
+            spec: list_offsets(connection, leaders, spec, Deadline(timedelta(seconds=PATIENCE_SECONDS)))
             for spec in (OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL, OffsetSpec.LATEST_TIERED)
         }
     finally:

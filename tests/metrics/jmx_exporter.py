@@ -3,11 +3,11 @@
 Its jar comes the way the sandbox's jars come: exact coordinates, checked against a hash, kept in the per-user cache.
 """
 
+import socket
 import subprocess
-import time
 import urllib.request
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,7 +17,8 @@ from brimline.sandbox.caches import cache_dir
 from brimline.sandbox.jar_cache import install
 from brimline.sandbox.java import QUICK_START, find_java
 from brimline.sandbox.lock import Coordinates, LockedJar
-from tests.metrics.waiting import PATIENCE_SECONDS, free_port
+from tests.metrics.waiting import free_port
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 VERSION = "0.20.0"
 """The last one whose stand-alone server is in the public registry."""
@@ -46,6 +47,33 @@ GENERAL_RULES = r"""
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
+@contextmanager
+def exporter(
+    jmx_port: int,
+    directory: Path,
+    *,
+    rules: str,
+    options: Mapping[str, object] | None = None,
+    system_properties: Sequence[str] = (),
+) -> Iterator[Callable[[], Series]]:
+    """A scrape of the JMX server at every call; ``jmx_scrape_error`` says if it failed."""
+    (jar,) = install([JAR], cache_dir() / "jmx_exporter" / VERSION, ivy.retrieve)
+    port = free_port()
+    config = directory / f"jmx_exporter-{port}.yml"
+    settings = {"hostPort": f"127.0.0.1:{jmx_port}", "lowercaseOutputName": "true", **(options or {})}
+    config.write_text("".join(f"{key}: {value}\n" for key, value in settings.items()) + rules)
+    command = [str(find_java()), *QUICK_START, *system_properties, "-jar", str(jar), f"127.0.0.1:{port}", str(config)]
+    said = config.with_suffix(".log")
+    with said.open("w") as log:
+        running = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        eventually(lambda: _answers(port) or _ended(running, said))
+        yield lambda: parse(_fetch(port))
+    finally:
+        running.kill()
+        running.wait()
+
+
 def scrape(
     jmx_port: int,
     directory: Path,
@@ -54,19 +82,33 @@ def scrape(
     options: Mapping[str, object] | None = None,
     system_properties: Sequence[str] = (),
 ) -> Series:
-    """Everything that one scrape of the JMX server gives; ``jmx_scrape_error`` says if it failed."""
-    (jar,) = install([JAR], cache_dir() / "jmx_exporter" / VERSION, ivy.retrieve)
-    config = directory / "jmx_exporter.yml"
-    settings = {"hostPort": f"127.0.0.1:{jmx_port}", "lowercaseOutputName": "true", **(options or {})}
-    config.write_text("".join(f"{key}: {value}\n" for key, value in settings.items()) + rules)
-    port = free_port()
-    command = [str(find_java()), *QUICK_START, *system_properties, "-jar", str(jar), f"127.0.0.1:{port}", str(config)]
-    exporter = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        return parse(_fetch(f"http://127.0.0.1:{port}/metrics"))
-    finally:
-        exporter.kill()
-        exporter.wait()
+    """Once."""
+    with exporter(jmx_port, directory, rules=rules, options=options, system_properties=system_properties) as read:
+        return read()
+
+
+def start_jmx(pid: int) -> int:
+    """A broker's own JMX, switched on while it runs; its port.
+
+    A busy JVM may not let a tool attach at the first try, may start the agent and answer too late, or may find the port
+    taken meanwhile; so what was begun is ended before it is tried again, on another port.
+    """
+    ports: list[int] = []
+
+    def is_started() -> bool:
+        ports.append(free_port())
+        settings = [f"jmxremote.port={ports[-1]}", "jmxremote.authenticate=false", "jmxremote.ssl=false"]
+        if _jcmd(pid, "ManagementAgent.start", *settings) == 0:
+            return True
+        _jcmd(pid, "ManagementAgent.stop")
+        return False
+
+    eventually(is_started)
+    return ports[-1]
+
+
+def _jcmd(pid: int, *command: str) -> int:
+    return subprocess.run(["jcmd", str(pid), *command], check=False, capture_output=True).returncode
 
 
 def parse(text: str) -> Series:
@@ -77,10 +119,16 @@ def parse(text: str) -> Series:
     }
 
 
-def _fetch(url: str) -> str:
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < give_up_at:
-        with suppress(OSError), urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
-            return str(answer.read().decode())
-        time.sleep(0.05)
-    raise TimeoutError(f"{url} did not answer")
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _ended(running: "subprocess.Popen[bytes]", said: Path) -> bool:
+    assert running.poll() is None, said.read_text()
+    return False
+
+
+def _fetch(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_SECONDS) as answer:
+        return str(answer.read().decode())

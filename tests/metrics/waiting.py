@@ -1,18 +1,10 @@
-"""Real processes need a moment."""
+"""Ports and processes, as the tests of the metrics need them."""
 
 import socket
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE_SECONDS = 60.0
-
-
-def eventually(condition: Callable[[], bool], within: float = PATIENCE_SECONDS) -> None:
-    give_up_at = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < give_up_at, f"did not come true within {within} s"
-        time.sleep(0.01)
+from tests.waiting import PATIENCE_SECONDS as PATIENCE_SECONDS
+from tests.waiting import eventually as eventually
 
 
 def free_port() -> int:
