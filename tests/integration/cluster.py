@@ -27,7 +27,7 @@ CALM = {
     "replica.lag.time.max.ms": "600000",
     "auto.leader.rebalance.enable": "false",
 }
-"""Load alone moves no leader and shrinks no ISR. Not where a broker is killed and comes back: it waits for its session."""
+"""Load alone moves no leader and shrinks no ISR. Not for a broker that is killed: it comes back after its session."""
 _PATIENT = {
     "request_timeout_ms": int(PATIENCE_SECONDS * 1000),
     "delivery_timeout_ms": int(2 * PATIENCE_SECONDS * 1000),

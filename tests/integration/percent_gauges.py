@@ -68,13 +68,8 @@ def fill(sandbox: Sandbox) -> None:
     create_topic(sandbox, "all-unlimited", config={**TIERED, "local.retention.bytes": "-1", "retention.bytes": "-1"})
     create_topic(sandbox, "never-copied", config={**SMALL, **NOT_COPIED, **limited})
     create_topic(sandbox, "no-longer-copied", config={**TIERED, **limited})
-    for topic, megabytes in {
-        "plain": 2.2,
-        ODD_NAME: 0.3,
-        "over": 4.7,
-        "unlimited": 0.5,
-        "not-yet-uploaded": 0.4,
-    }.items():
+    filling = {"plain": 2.2, ODD_NAME: 0.3, "over": 4.7, "unlimited": 0.5, "not-yet-uploaded": 0.4}
+    for topic, megabytes in filling.items():
         produce(sandbox, topic, megabytes)
     for topic in ("compacted", "compacted-and-deleted"):
         produce(sandbox, topic, 1.3, keyed=True)

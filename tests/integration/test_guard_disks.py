@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,10 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import brimline, create_topic, eventually, produce
+from tests.integration.cluster import brimline, brimline_inside, configure, create_topic, produce
 from tests.integration.guarded import QUICK, guard, write_config
+from tests.integration.kafka_clients import kafka_admin
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a loop-mounted ext4 volume needs root")
@@ -167,9 +168,8 @@ def test_status_shows_it_at_a_glance(sandbox: Sandbox, tmp_path: Path) -> None:
 
 def test_doctor_explains_volumes_and_impossible_limits(sandbox: Sandbox) -> None:
     path = write_config(sandbox, {**QUICK, "disk.min.free.bytes": str(1 << 30)})
-    command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(path)]
 
-    shown = subprocess.run(sandbox.inside(command), capture_output=True, text=True, check=False)
+    shown = brimline_inside(sandbox, "doctor", "--config", str(path))
 
     assert shown.returncode == 3
     assert "share one volume" in shown.stdout
@@ -177,24 +177,21 @@ def test_doctor_explains_volumes_and_impossible_limits(sandbox: Sandbox) -> None
     assert "broker 1 answers" in shown.stdout
 
 
-def test_kafkas_own_data_makes_a_volume_full_and_retention_releases_it(tmp_path: Path) -> None:
-    volumes = (VolumeSpec(size=Bytes(96 * MIB)),)
-    with (
-        Sandbox(SandboxSpec(volumes=volumes)) as sandbox,
-        guard(sandbox, tmp_path / "log", {"disk.max.used.percent": "40", "disk.min.free.bytes": "0"}) as running,
-    ):
-        create_topic(
-            sandbox,
-            "orders",
-            config={"segment.bytes": str(4 * MIB), "retention.bytes": str(80 * MIB), "file.delete.delay.ms": "0"},
-        )
-        produce(sandbox, "orders", 45)
-        eventually(lambda: running.states()[FIRST] == "full")
-        alter = ("--alter", "--entity-type", "topics", "--entity-name", "orders")
-        sandbox.java_tool(
-            "configs", "--bootstrap-server", sandbox.admin_servers, *alter, "--add-config", "retention.bytes=8388608"
-        )
-        eventually(lambda: running.states()[FIRST] == "ok")
+def test_kafkas_own_data_makes_a_volume_full_and_retention_releases_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    config = {"segment.bytes": str(2 * MIB), "retention.bytes": str(60 * MIB), "file.delete.delay.ms": "0"}
+    with guard(sandbox, tmp_path / "log", {"disk.max.used.percent": "40", "disk.min.free.bytes": "0"}) as running:
+        create_topic(sandbox, "orders", config=config)
+        (log_dir,) = (d for d in sandbox.broker(1).log_dirs if (sandbox.outside(d) / "orders-0").exists())
+        name = "/".join(log_dir.parts[-2:])
+        before = running.states()[name]
+        produce(sandbox, "orders", 30)
+        eventually(lambda: running.states()[name] == "full")
+        configure(sandbox, "TOPIC", "orders", {"retention.bytes": str(4 * MIB)})
+        eventually(lambda: running.states()[name] == "ok")
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.delete_topics(["orders"])
+
+    assert before == "ok"
 
 
 def test_a_volume_that_vanishes_is_unknown_and_the_guard_lives(tmp_path: Path) -> None:
@@ -204,7 +201,7 @@ def test_a_volume_that_vanishes_is_unknown_and_the_guard_lives(tmp_path: Path) -
         guard(sandbox, tmp_path / "log", OFF) as running,
     ):
         volume = sandbox.broker(1).log_dirs[1].parent
-        subprocess.run(sandbox.inside(["umount", "--lazy", str(volume)]), check=True)
+        subprocess.run(sandbox.inside(["umount", "--lazy", str(volume)]), check=True, timeout=PATIENCE_SECONDS)
         eventually(lambda: running.states()[SECOND] == "unknown")
         (failure,) = [v["failure"] for v in running.state()["volumes"] if v["state"] == "unknown"]
 

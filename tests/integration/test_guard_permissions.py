@@ -1,18 +1,18 @@
 """The guard as an ordinary principal of a cluster with ACLs: what it lacks is named, one right after the other."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import create_topic, eventually, produce
+from tests.integration.cluster import brimline_inside, create_topic, produce
 from tests.integration.guarded import QUICK, guard, states_of, write_config
+from tests.integration.kafka_clients import kafka_admin
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +27,7 @@ AS_GUARD = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
     with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)) as running:
@@ -38,14 +38,13 @@ def sandbox() -> Iterator[Sandbox]:
 
 def doctor(sandbox: Sandbox, **added: str) -> "subprocess.CompletedProcess[str]":
     path = write_config(sandbox, {**QUICK, **AS_GUARD, **added})
-    command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(path)]
-    return subprocess.run(sandbox.inside(command), capture_output=True, text=True, check=False)
+    return brimline_inside(sandbox, "doctor", "--config", str(path))
 
 
 def allow(sandbox: Sandbox, resource: ResourceType, name: str, operation: ACLOperation) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    client.create_acls([ACL("User:guard", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(resource, name))])
-    client.close()
+    rule = ACL("User:guard", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(resource, name))
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.create_acls([rule])
 
 
 def test_every_missing_right_is_named_until_none_is_missing(sandbox: Sandbox, tmp_path: Path) -> None:
