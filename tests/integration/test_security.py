@@ -1,15 +1,20 @@
 """SASL, TLS and ACLs against real listeners, through the command and its Java-named properties."""
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from brimline.model import Bytes
 from brimline.sandbox import CLIENT_CERTIFICATE_PRINCIPAL, Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import TIERED, brimline, create_topic, eventually, produce
+from tests.integration.cluster import TIERED, brimline, create_topic, produce
+from tests.integration.kafka_clients import kafka_admin
+from tests.integration.test_bad_input import refused
 from tests.integration.test_remote_info import is_settled, remote_segments
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -106,15 +111,20 @@ def test_sasl_without_tls_to_a_tls_listener(sasl_ssl: Sandbox, tmp_path: Path) -
     assert errors.count("\n") == 1
 
 
-def test_mutual_tls_with_pem_stores(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def mutual_tls() -> Iterator[Sandbox]:
     principal = CLIENT_CERTIFICATE_PRINCIPAL.removeprefix("User:")
     security = SecuritySpec(protocol="SSL", mutual_tls=True, acls=True, super_users=(principal,))
-    with Sandbox(SandboxSpec(volumes=VOLUMES, security=security)) as sandbox:
-        create_topic(sandbox, "orders")
-        trusting = f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={sandbox.ca_pem}\n"
-        with_key = trusting + f"ssl.keystore.type=PEM\nssl.keystore.location={sandbox.client_pem}\n"
-        known = log_dirs(sandbox, tmp_path, with_key)
-        unknown = log_dirs(sandbox, tmp_path, trusting)
+    with Sandbox(SandboxSpec(volumes=VOLUMES, security=security)) as running:
+        yield running
+
+
+def test_mutual_tls_with_pem_stores(mutual_tls: Sandbox, tmp_path: Path) -> None:
+    create_topic(mutual_tls, "orders")
+    trusting = f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={mutual_tls.ca_pem}\n"
+    with_key = trusting + f"ssl.keystore.type=PEM\nssl.keystore.location={mutual_tls.client_pem}\n"
+    known = log_dirs(mutual_tls, tmp_path, with_key)
+    unknown = log_dirs(mutual_tls, tmp_path, trusting)
 
     assert known[0] == 0, known[2]
     assert "orders-0" in known[1]
@@ -123,34 +133,48 @@ def test_mutual_tls_with_pem_stores(tmp_path: Path) -> None:
     assert unknown[2].count("\n") == 1
 
 
-def test_each_missing_permission_costs_what_it_must_and_is_named(tmp_path: Path) -> None:
-    """One permission after the other: the log dirs are shown from the first on, the remote sizes with the last."""
+def test_tls_to_a_plaintext_listener_and_the_other_way_round(mutual_tls: Sandbox) -> None:
+    assert "does not speak TLS" in refused(mutual_tls.admin_servers, "--command-property", "security.protocol=SSL")
+    # A broker may send its alert before it closes, or not.
+    assert re.search("may want SASL or TLS|if it is a TLS listener", refused(mutual_tls.bootstrap_servers))
+
+
+@pytest.fixture(scope="module")
+def sasl() -> Iterator[Sandbox]:
     security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"eve": "e"}, acls=True)
+    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, security=security)) as running:
+        yield running
+
+
+def test_plaintext_to_a_sasl_listener(sasl: Sandbox) -> None:
+    assert "SASL" in refused(sasl.bootstrap_servers)
+
+
+def test_each_missing_permission_costs_what_it_must_and_is_named(sasl: Sandbox, tmp_path: Path) -> None:
+    """One permission after the other: the log dirs are shown from the first on, the remote sizes with the last."""
     properties = "security.protocol=SASL_PLAINTEXT\n" + login("PLAIN", "eve", "e")
-    metadata = ("--topic", "__remote_log_metadata")
-    with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, security=security)) as sandbox:
-        create_topic(sandbox, "tiered", config=TIERED)
-        produce(sandbox, "tiered", 2.2)
-        eventually(lambda: is_settled(sandbox, "tiered", 0, at_most=3))
-        for operation, *resource in (
-            ("Describe", "--cluster"),
-            ("Describe", "--topic", "tiered"),
-            ("DescribeConfigs", "--topic", "tiered"),
-            ("Describe", *metadata),
-        ):
-            allow(sandbox, "eve", operation, *resource)
-            assert tiered_row(sandbox, tmp_path, properties)["remote_size_reason"] == "no-permission"
-        allow(sandbox, "eve", "Read", *metadata)
-        uploaded = sum(remote_segments(sandbox, "tiered", 0).values())
-        eventually(lambda: tiered_row(sandbox, tmp_path, properties)["remote_size"] == str(uploaded))
+    create_topic(sasl, "tiered", config=TIERED)
+    produce(sasl, "tiered", 2.2)
+    eventually(lambda: is_settled(sasl, "tiered", 0, at_most=3))
+    allow(sasl, ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE)
+    eventually(lambda: log_dirs(sasl, tmp_path, properties)[0] == 0)
+    assert tiered_row(sasl, tmp_path, properties)["remote_size_reason"] == "no-permission"
+    for topic, operation in (
+        ("tiered", ACLOperation.DESCRIBE),
+        ("tiered", ACLOperation.DESCRIBE_CONFIGS),
+        ("__remote_log_metadata", ACLOperation.DESCRIBE),
+    ):
+        allow(sasl, ResourceType.TOPIC, topic, operation)
+        assert tiered_row(sasl, tmp_path, properties)["remote_size_reason"] == "no-permission"
+    allow(sasl, ResourceType.TOPIC, "__remote_log_metadata", ACLOperation.READ)
+    uploaded = sum(remote_segments(sasl, "tiered", 0).values())
+    eventually(lambda: tiered_row(sasl, tmp_path, properties)["remote_size"] == str(uploaded))
 
 
-def allow(sandbox: Sandbox, user: str, operation: str, *resource: str) -> None:
-    allowed = sandbox.java_tool(
-        *("acls", "--bootstrap-server", sandbox.admin_servers, "--add", "--allow-principal", f"User:{user}"),
-        *("--operation", operation, *resource),
-    )
-    assert allowed.returncode == 0, allowed.stderr
+def allow(sandbox: Sandbox, resource: ResourceType, name: str, operation: ACLOperation) -> None:
+    rule = ACL("User:eve", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(resource, name))
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.create_acls([rule])
 
 
 def tiered_row(sandbox: Sandbox, folder: Path, properties: str) -> dict[str, str]:

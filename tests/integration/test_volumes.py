@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from brimline.model import Bytes, volumes_of
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import admin, brimline, create_topic, produce
+from tests.waiting import eventually
 
 pytestmark = [
     pytest.mark.integration,
@@ -27,13 +27,20 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def test_total_and_usable_are_the_file_systems_own(sandbox: Sandbox) -> None:
+    """Between the two looks a broker may write; then they are taken again."""
     with admin(sandbox) as client:
-        (answer,) = client.describe_log_dirs().values()
 
-    for path, log_dir in answer.answer().items():
-        facts = os.statvfs(sandbox.outside(Path(path)))
-        assert log_dir.total_bytes == facts.f_blocks * facts.f_frsize
-        assert log_dir.usable_bytes == facts.f_bavail * facts.f_frsize
+        def described() -> dict[str, tuple[int | None, int | None]]:
+            (answer,) = client.describe_log_dirs().values()
+            return {path: (found.total_bytes, found.usable_bytes) for path, found in answer.answer().items()}
+
+        eventually(lambda: described() == of_file_systems(sandbox))
+
+
+def of_file_systems(sandbox: Sandbox) -> dict[str, tuple[int | None, int | None]]:
+    """Total and usable bytes, by log dir."""
+    facts = {path: os.statvfs(sandbox.outside(path)) for path in sandbox.broker(1).log_dirs}
+    return {str(path): (of.f_blocks * of.f_frsize, of.f_bavail * of.f_frsize) for path, of in facts.items()}
 
 
 def test_ext4_keeps_blocks_back_that_nobody_can_use(sandbox: Sandbox) -> None:
