@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,20 +18,21 @@ def log_dir(tmp_path: Path) -> Path:
     return path
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Nobody listens, and nobody else can."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @pytest.fixture
-def properties(tmp_path: Path, log_dir: Path) -> Path:
+def properties(tmp_path: Path, log_dir: Path, closed_port: int) -> Path:
     """Of a broker that does not run."""
     path = tmp_path / "server.properties"
     path.write_text(
-        f"node.id=1\nlog.dirs={log_dir}\nlisteners=PLAINTEXT://127.0.0.1:{free_port()}\n"
-        "brimline.admin.default.api.timeout.ms=2000\nbrimline.admin.request.timeout.ms=2000\n"
+        f"node.id=1\nlog.dirs={log_dir}\nlisteners=PLAINTEXT://127.0.0.1:{closed_port}\n"
+        "brimline.admin.default.api.timeout.ms=60000\nbrimline.admin.request.timeout.ms=60000\n"
     )
     return path
 
@@ -105,8 +107,8 @@ def test_a_log_dir_that_is_not_there(properties: Path, log_dir: Path, capsys: py
     assert f"{log_dir} does not exist: is its volume mounted?" in capsys.readouterr().out
 
 
-def test_status_without_a_guard_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["status", "--url", f"http://127.0.0.1:{free_port()}"])
+def test_status_without_a_guard_is_one_sentence(closed_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["status", "--url", f"http://127.0.0.1:{closed_port}"])
 
     assert code == 1
     assert "no guard answers at" in capsys.readouterr().err

@@ -27,7 +27,9 @@ CALM = {
     "replica.lag.time.max.ms": "600000",
     "auto.leader.rebalance.enable": "false",
 }
-"""Load alone moves no leader and shrinks no ISR. Not for a broker that is killed: it comes back after its session."""
+"""Load alone moves no leader and shrinks no ISR."""
+RATHER_CALM = {**CALM, "broker.session.timeout.ms": "9000"}
+"""Where brokers stop and start again: however one ended, it may come back only after its session."""
 _PATIENT = {
     "request_timeout_ms": int(PATIENCE_SECONDS * 1000),
     "delivery_timeout_ms": int(2 * PATIENCE_SECONDS * 1000),

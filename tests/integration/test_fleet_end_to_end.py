@@ -8,36 +8,45 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import TIERED, brimline, brimline_inside, create_topic, eventually, produce
+from tests.integration.cluster import CALM, TIERED, brimline, brimline_inside, create_topic, produce
 from tests.integration.guarded import RunningGuard, guard
+from tests.integration.kafka_clients import kafka_consumer
+from tests.integration.test_remote_info import is_settled
+from tests.waiting import PATIENCE_SECONDS, eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(420)]
+pytestmark = pytest.mark.integration
 
 MIB = 1 << 20
 BROKERS = (1, 2, 3)
+TOPICS = ("orders", "clicks", "archive")
 FULL = 2
 """The broker whose volume a foreign file fills."""
+ARCHIVING = (1, 2)
+"""The brokers that have the tiered topic."""
 PLAIN = "kafka_log_log_retentionsizeinpercent"
 REMOTE = "kafka_log_remote_remotelogmanager_retentionsizeinpercent"
 SMALL = {"segment.bytes": str(MIB), "retention.ms": "-1"}
-SPARK_SECONDS = 300.0
+SPARK_SECONDS = 2 * PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     volumes = (VolumeSpec(size=Bytes(96 * MIB)),)
-    with Sandbox(SandboxSpec(brokers=3, volumes=volumes, tiered=True)) as running:
+    with Sandbox(SandboxSpec(brokers=3, volumes=volumes, tiered=True, properties=CALM)) as running:
         create_topic(running, "orders", 3, 3, config={**SMALL, "retention.bytes": str(10 * MIB)})
         create_topic(running, "clicks", 3, 2, config={**SMALL, "retention.bytes": "-1"})
-        create_topic(running, "archive", 1, 2, config={**TIERED, "retention.bytes": str(40 * MIB)})
+        limited = {**TIERED, "retention.bytes": str(40 * MIB)}
+        create_topic(running, "archive", config=limited, assignment={0: list(ARCHIVING)})
         for partition in range(3):
             produce(running, "orders", 2 + partition, partition)
             produce(running, "clicks", 3, partition)
         produce(running, "archive", 6)
+        for broker in ARCHIVING:
+            eventually(partial(is_settled, running, "archive", 0, at_most=3, broker=broker))
         yield running
 
 
@@ -50,8 +59,9 @@ def keys(tmp_path: Path) -> dict[str, str]:
         "brimline.reclaim.mode": "plan",
         "brimline.reclaim.interval.ms": "1000",
         "log.retention.disk.usage.percent": "10",
-        "log.retention.check.interval.ms": "1000",
-        "remote.log.manager.task.interval.ms": "1000",
+        # Everything is at rest, so figures hold; those that are older than two intervals would be withdrawn.
+        "log.retention.check.interval.ms": "600000",
+        "remote.log.manager.task.interval.ms": "600000",
         "disk.max.used.percent": "80",
         "disk.min.free.bytes": "0",
     }
@@ -65,8 +75,9 @@ def test_the_tables_say_what_the_guards_say(sandbox: Sandbox, tmp_path: Path) ->
             broker: stack.enter_context(guard(sandbox, tmp_path / f"log-{broker}", keys(tmp_path), broker=broker))
             for broker in BROKERS
         }
-        for running in guards.values():
-            eventually(partial(knows_everything, running))
+        for broker, running in guards.items():
+            tiered = {("archive", 0)} if broker == ARCHIVING[0] else set()
+            eventually(partial(knows_everything, running, folders(sandbox, broker), tiered))
             eventually(partial(has_sent_more_than, running, running.state()["landing"]["sent"] + 1))
         said = {broker: running.state() for broker, running in guards.items()}
         plain = {broker: percentages(running, PLAIN) for broker, running in guards.items()}
@@ -125,17 +136,22 @@ def carry_out(sandbox: Sandbox, plan: Path) -> None:
 
 
 def log_starts(sandbox: Sandbox, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    consumer = KafkaConsumer(bootstrap_servers=sandbox.bootstrap_servers)
-    try:
+    with kafka_consumer(sandbox.bootstrap_servers) as consumer:
         return dict(consumer.beginning_offsets(list(partitions)))
-    finally:
-        consumer.close()
 
 
-def knows_everything(running: RunningGuard) -> bool:
-    state = running.state()
-    plans = [device["plan"] for device in state["reclaim"]["devices"]]
-    return len(percentages(running, PLAIN)) > 0 and None not in plans
+def folders(sandbox: Sandbox, broker: int) -> set[tuple[str, int]]:
+    """The partitions of this test that a broker's disk holds."""
+    (log_dir,) = sandbox.broker(broker).log_dirs
+    parted = (folder.name.rpartition("-") for folder in sandbox.outside(log_dir).iterdir())
+    return {(topic, int(partition)) for topic, _, partition in parted if topic in TOPICS}
+
+
+def knows_everything(running: RunningGuard, held: set[tuple[str, int]], tiered: set[tuple[str, int]]) -> bool:
+    """``tiered``: what this broker leads of it."""
+    plans = [device["plan"] for device in running.state()["reclaim"]["devices"]]
+    known = percentages(running, PLAIN).keys(), percentages(running, REMOTE).keys()
+    return known == (held, tiered) and None not in plans
 
 
 def has_sent_more_than(running: RunningGuard, snapshots: int) -> bool:
@@ -147,7 +163,7 @@ def percentages(running: RunningGuard, metric: str) -> dict[tuple[str, int], flo
     found = {}
     for labels, value in running.samples(metric).items():
         topic, partition = (part.split("=")[1].strip('"') for part in labels.split(","))
-        if topic in ("orders", "clicks", "archive"):
+        if topic in TOPICS:
             found[topic, int(partition)] = value
     return found
 

@@ -8,7 +8,7 @@ from kafka.admin import NewPartitions
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import CALM, TIERED, create_topic, produce
+from tests.integration.cluster import RATHER_CALM, TIERED, create_topic, produce
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.kafka_clients import kafka_admin
 from tests.integration.test_remote_info import is_settled, local_segments, only_local_on_disk, remote_segments
@@ -131,7 +131,7 @@ def test_a_broker_that_restarts_and_a_guard_that_is_killed(sandbox: Sandbox, tmp
 
 def test_leadership_takes_its_beans_with_it(tmp_path: Path) -> None:
     both_have_the_metadata = {"rlmm.config.remote.log.metadata.topic.replication.factor": "2"}
-    spec = SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True, properties={**CALM, **both_have_the_metadata})
+    spec = SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True, properties={**RATHER_CALM, **both_have_the_metadata})
     with Sandbox(spec) as sandbox:
         create_topic(sandbox, "tiered", config={**TIERED, "retention.bytes": str(20 * MIB)}, assignment={0: [1, 2]})
         produce(sandbox, "tiered", 4.5)

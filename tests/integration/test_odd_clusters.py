@@ -42,9 +42,8 @@ def three_dirs() -> Iterator[ThreeDirs]:
         create_topic(sandbox, "moving")
         produce(sandbox, "moving", 6)
         create_topic(sandbox, "orders", partitions=3)
-        held = {
-            path: [folder.name for folder in sandbox.outside(path).iterdir()] for path in sandbox.broker(1).log_dirs
-        }
+        log_dirs = sandbox.broker(1).log_dirs
+        held = {path: [folder.name for folder in sandbox.outside(path).iterdir()] for path in log_dirs}
         (source,) = (path for path, names in held.items() if "moving-0" in names)
         # The first dir holds the metadata log: if that goes, the broker goes.
         *_, broken = (path for path in log_dirs[1:] if path != source)

@@ -15,7 +15,7 @@ from brimline.model import Bytes, Reason, ReplicaInfo, TopicPartition
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import CALM, TIERED, admin, brimline, configure, create_topic, produce
+from tests.integration.cluster import RATHER_CALM, TIERED, admin, brimline, configure, create_topic, produce
 from tests.integration.kafka_clients import kafka_admin, kafka_producer
 from tests.integration.segment_files import segment_files
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -184,7 +184,7 @@ def test_garbage_in_the_metadata_topic_is_skipped_counted_and_said(slow_retentio
 def pair() -> Iterator[Sandbox]:
     """Two brokers that both have the metadata topic; a leader may be elected that lacks records."""
     properties = {
-        **CALM,
+        **RATHER_CALM,
         "unclean.leader.election.enable": "true",
         "replica.lag.time.max.ms": "2000",
         "rlmm.config.remote.log.metadata.topic.replication.factor": "2",

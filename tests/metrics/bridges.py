@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeStatus, JmxBridge
 from brimline.metrics.jmx_settings import JmxSettings
-from tests.metrics.waiting import eventually
+from tests.waiting import eventually
 
 
 @contextmanager

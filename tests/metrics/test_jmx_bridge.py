@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from brimline.metrics.jmx_settings import JmxSettings
 from brimline.metrics.prometheus import PrometheusRenderer
 from tests.metrics.bridges import serving
 from tests.metrics.jmx_exporter import GENERAL_RULES, RULES, parse, scrape
-from tests.metrics.waiting import eventually, free_port, is_alive
+from tests.metrics.waiting import free_port, is_alive
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -96,14 +96,16 @@ def test_a_killed_jvm_comes_back_with_all_its_beans(tmp_path: Path) -> None:
     with serving(board_of_everything(), settings) as bridge:
         beans = bridge.state.beans
         os.kill(pid_of(bridge), signal.SIGKILL)
-        eventually(lambda: bridge.state.restarts == 1 and bridge.state.status is BridgeStatus.SERVING)
+        eventually(lambda: bridge.state.restarts >= 1 and bridge.state.status is BridgeStatus.SERVING)
         found = scrape(settings.port, tmp_path, rules=RULES.read_text() + GENERAL_RULES)
 
     assert beans == 11
     assert found["kafka_log_logmanager_diskfulllogdirectorycount", ()] == 1
 
 
-def test_a_hung_jvm_blocks_nobody_and_is_ended_by_close() -> None:
+def test_a_hung_jvm_blocks_nobody_and_is_ended_by_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would end a hung JVM within this test; so whoever waited for it would wait as long."""
+    monkeypatch.setattr("brimline.metrics.jmx_child.ANSWER_SECONDS", 3600.0)
     board = board_of_everything()
     bridge = JmxBridge.to_jvm(JmxSettings(port=free_port()), board.families)
     board.on_change = bridge.changed
@@ -112,18 +114,17 @@ def test_a_hung_jvm_blocks_nobody_and_is_ended_by_close() -> None:
     pid = pid_of(bridge)
     os.kill(pid, signal.SIGSTOP)
 
-    began = time.monotonic()
     for number in range(1000):
         board.put(catalogue.DISK_FULL_LOG_DIRECTORY_COUNT.single(number))
-    told = time.monotonic() - began
+    assert is_alive(pid)
+    assert bridge.state.restarts == 0
     bridge.close()
 
-    assert told < 1
-    assert not is_alive(pid)
+    eventually(lambda: not is_alive(pid))
 
 
 ORPHAN = """
-import sys, time
+import signal, sys, time
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import JmxBridge
@@ -135,11 +136,11 @@ bridge.start()
 while not bridge.state.batches:
     time.sleep(0.01)
 print(bridge._child.pid, flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 
-def test_the_jvm_dies_with_its_parent_within_a_second() -> None:
+def test_the_jvm_dies_with_its_parent() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", ORPHAN, str(free_port())], stdout=subprocess.PIPE, text=True
     ) as parent:
@@ -148,7 +149,7 @@ def test_the_jvm_dies_with_its_parent_within_a_second() -> None:
         assert is_alive(pid)
         parent.kill()
 
-    eventually(lambda: not is_alive(pid), within=1.0)
+    eventually(lambda: not is_alive(pid))
 
 
 def test_a_port_that_is_taken_is_named() -> None:
@@ -156,12 +157,12 @@ def test_a_port_that_is_taken_is_named() -> None:
     with serving(board_of_everything(), settings):
         second = JmxBridge.to_jvm(settings, lambda: ())
         second.start()
-        eventually(lambda: second.state.status is BridgeStatus.WAITING)
-        complaint = second.state.complaint
+        # One that is slow to end is said to run still; it is tried again.
+        eventually(lambda: "exit code 1" in (second.state.complaint or ""))
+        complaint, status = second.state.complaint or "", second.state.status
         second.close()
 
-    assert complaint is not None
-    assert "exit code 1" in complaint
+    assert status is BridgeStatus.WAITING
     assert f"Port already in use: {settings.port}" in complaint
 
 
@@ -223,13 +224,14 @@ def test_tls_by_the_standard_properties(tmp_path: Path) -> None:
 
 
 def test_a_jvm_that_takes_no_updates_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brimline.metrics.jmx_child.ANSWER_SECONDS", 0.5)
     board = board_of_everything()
     with serving(board, JmxSettings(port=free_port())) as bridge:
         hung = pid_of(bridge)
         os.kill(hung, signal.SIGSTOP)
-        board.put(catalogue.DISK_FULL_LOG_DIRECTORY_COUNT.single(3))
-        eventually(lambda: bridge.state.restarts == 1 and bridge.state.status is BridgeStatus.SERVING)
+        with monkeypatch.context() as impatient:
+            impatient.setattr("brimline.metrics.jmx_child.ANSWER_SECONDS", 0.5)
+            board.put(catalogue.DISK_FULL_LOG_DIRECTORY_COUNT.single(3))
+            eventually(lambda: not is_alive(hung))
+        eventually(lambda: bridge.state.restarts >= 1 and bridge.state.status is BridgeStatus.SERVING)
 
-        assert not is_alive(hung)
         assert bridge.state.beans == 11

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from brimline.observe.jaas_config import LoginModule, parse_jaas_config
+from tests.waiting import PATIENCE_SECONDS
 
 
 def test_words_quotes_escapes_and_comments() -> None:
@@ -81,7 +82,7 @@ def test_java_itself_reads_the_same_login_options(tmp_path: Path) -> None:
     source, asked, answered = tmp_path / "Oracle.java", tmp_path / "asked", tmp_path / "answered"
     source.write_text(ORACLE)
     asked.write_text("".join(base64.b64encode(text.encode()).decode() + "\n" for text in configs))
-    subprocess.run(["java", str(source), str(asked), str(answered)], check=True, timeout=120)
+    subprocess.run(["java", str(source), str(asked), str(answered)], check=True, timeout=PATIENCE_SECONDS)
 
     for text, line in zip(configs, answered.read_text().split("\n"), strict=False):
         answer = base64.b64decode(line).decode()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.model import BadInput
 from brimline.observe.java_properties import JavaProperties, PropertyEntry, load_properties, parse_properties
+from tests.waiting import PATIENCE_SECONDS
 
 
 def as_dict(text: str) -> dict[str, str]:
@@ -169,7 +170,7 @@ def test_java_itself_reads_the_same(tmp_path: Path) -> None:
     source.write_text(ORACLE)
     asked.write_bytes(len(files).to_bytes(4, "big") + b"".join(len(file).to_bytes(4, "big") + file for file in files))
 
-    subprocess.run(["java", str(source), str(asked), str(answered)], check=True, timeout=120)
+    subprocess.run(["java", str(source), str(asked), str(answered)], check=True, timeout=PATIENCE_SECONDS)
 
     answers = answered.read_bytes()
     position = 0

@@ -12,15 +12,22 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import BadSpec, Sandbox, SandboxSpec, VolumeSpec
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
 MIB = 1024 * 1024
 
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may loop-mount an ext4 volume")
+
+
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
+    """Its last volume is an ext4 one where that is allowed."""
     volumes = (VolumeSpec(size=Bytes(64 * MIB)), VolumeSpec(size=Bytes(32 * MIB), log_dirs=2))
+    if os.geteuid() == 0:
+        volumes += (VolumeSpec(size=Bytes(128 * MIB), filesystem="ext4"),)
     with Sandbox(SandboxSpec(volumes=volumes)) as running:
         yield running
 
@@ -59,7 +66,7 @@ def test_the_stock_tool_sees_the_log_dirs(sandbox: Sandbox) -> None:
 
 
 def test_each_volume_has_its_size_and_two_log_dirs_share_one(sandbox: Sandbox) -> None:
-    first, second, third = (sandbox.outside(path) for path in sandbox.broker(1).log_dirs)
+    first, second, third = (sandbox.outside(path) for path in sandbox.broker(1).log_dirs[:3])
 
     assert statvfs_bytes(first)[0] == 64 * MIB
     assert statvfs_bytes(second)[0] == 32 * MIB
@@ -125,35 +132,28 @@ def test_an_unknown_broker_is_refused_by_name(sandbox: Sandbox) -> None:
         sandbox.broker(7)
 
 
-def test_killing_one_of_three_leaves_the_others_serving() -> None:
-    with Sandbox(SandboxSpec(brokers=3, volumes=(VolumeSpec(size=Bytes(32 * MIB)),))) as sandbox:
-        create_topic(sandbox, "replicated", replicas=3)
-        survivors = f"{sandbox.broker(2).address},{sandbox.broker(3).address}"
+def test_killing_one_of_two_leaves_the_other_serving() -> None:
+    with Sandbox(SandboxSpec(brokers=2, volumes=(VolumeSpec(size=Bytes(32 * MIB)),))) as sandbox:
+        create_topic(sandbox, "replicated", replicas=2)
+        survivor = sandbox.broker(2).address
 
         sandbox.broker(1).kill()
 
-        produce(sandbox, survivors, "replicated", 5)
-        assert end_offsets(sandbox, survivors, "replicated") == "replicated:0:5"
+        produce(sandbox, survivor, "replicated", 5)
+        assert end_offsets(sandbox, survivor, "replicated") == "replicated:0:5"
         assert sandbox.broker(1).exit_code == -9
         sandbox.broker(1).start()
-        assert sandbox.broker(1).knows({1, 2, 3})
+        eventually(lambda: sandbox.broker(1).knows({1, 2}))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may loop-mount an ext4 volume")
-def test_on_ext4_usable_is_less_than_free() -> None:
-    volume = VolumeSpec(size=Bytes(128 * MIB), filesystem="ext4")
-    with Sandbox(SandboxSpec(volumes=(volume,))) as sandbox:
-        log_dir = sandbox.broker(1).log_dirs[0]
-        status = os.statvfs(sandbox.outside(log_dir))
-        assert 0 < status.f_bavail < status.f_bfree
+@needs_root
+def test_on_ext4_usable_is_less_than_free(sandbox: Sandbox) -> None:
+    log_dir = sandbox.broker(1).log_dirs[-1]
+    status = os.statvfs(sandbox.outside(log_dir))
+    assert 0 < status.f_bavail < status.f_bfree
 
-        sandbox.fill(log_dir, leave_free=Bytes(8 * MIB))
+    foreign_file = sandbox.fill(log_dir, leave_free=Bytes(8 * MIB))
+    usable = statvfs_bytes(sandbox.outside(log_dir))[1]
+    sandbox.unfill(foreign_file)
 
-        assert abs(statvfs_bytes(sandbox.outside(log_dir))[1] - 8 * MIB) <= MIB // 4
-
-
-def test_the_oldest_version_runs() -> None:
-    with Sandbox(SandboxSpec(version="3.2.3")) as sandbox:
-        done = sandbox.java_tool("log-dirs", "--bootstrap-server", sandbox.bootstrap_servers, "--describe")
-
-        assert str(sandbox.broker(1).log_dirs[0]) in done.stdout
+    assert abs(usable - 8 * MIB) <= MIB // 4

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 pytestmark = pytest.mark.integration
 
 # A test run in the background has its interrupts ignored, and would pass that on.
@@ -44,7 +46,7 @@ def end(process: "subprocess.Popen[str]") -> str:
     rest = process.stdout.read() + process.stderr.read()
     process.stdout.close()
     process.stderr.close()
-    process.wait(timeout=10)
+    process.wait(timeout=PATIENCE_SECONDS)
     return rest
 
 

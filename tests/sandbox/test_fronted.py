@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from brimline.sandbox import Broker, Sandbox, SandboxSpec
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -37,7 +38,7 @@ def test_clients_are_sent_to_a_port_that_is_free_for_a_gateway(sandbox: Sandbox)
     command = sandbox.tool_command("log-dirs", "--bootstrap-server", sandbox.direct_servers, "--describe")
 
     with socket.create_server(("127.0.0.1", port_of(sandbox.bootstrap_servers))) as listener:
-        listener.settimeout(60)
+        listener.settimeout(PATIENCE_SECONDS)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
             connection, _ = listener.accept()
             client.kill()
@@ -65,18 +66,17 @@ def test_a_property_is_set_and_taken_out(sandbox: Sandbox) -> None:
     assert file.read_text() == before
 
 
-def test_a_listener_moves_with_a_restart_and_back() -> None:
-    with Sandbox() as sandbox:
-        broker = sandbox.broker(1)
-        told = broker.address
-        (private,) = sandbox.reserve_ports(1)
-        assert broker.direct_address == told
+def test_a_listener_moves_with_a_restart_and_back(sandbox: Sandbox) -> None:
+    broker = sandbox.broker(1)
+    told, bound = broker.address, broker.direct_address
+    (private,) = sandbox.reserve_ports(1)
 
-        move_client_listener(broker, bound=private)
-        assert (broker.address, broker.direct_address) == (told, f"127.0.0.1:{private}")
-        assert is_listening(broker.direct_address)
-        assert not is_listening(told)
+    move_client_listener(broker, bound=private)
+    assert (broker.address, broker.direct_address) == (told, f"127.0.0.1:{private}")
+    assert is_listening(broker.direct_address)
+    assert not is_listening(bound)
 
-        move_client_listener(broker, bound=port_of(told))
-        assert is_listening(told)
-        assert not is_listening(f"127.0.0.1:{private}")
+    move_client_listener(broker, bound=port_of(bound))
+    assert (broker.address, broker.direct_address) == (told, bound)
+    assert is_listening(bound)
+    assert not is_listening(f"127.0.0.1:{private}")

@@ -11,7 +11,7 @@ import pytest
 from brimline.model import Bytes
 from brimline.sandbox import NamespaceRefused, SandboxError, SandboxGone
 from brimline.sandbox.namespace import Namespace
-from tests.sandbox.waiting import wait_until
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -57,11 +57,11 @@ def test_orphans_are_reaped(namespace: Namespace) -> None:
 
     namespace.spawn("parent", script, directory=Path("/"), output=Path("/dev/null"))
 
-    wait_until(lambda: namespace.exit_code("parent") == 7)
+    eventually(lambda: namespace.exit_code("parent") == 7)
     children = Path(f"/proc/{namespace.pid}/task/{namespace.pid}/children")
     if not children.exists():
         pytest.skip("this kernel does not list a process's children")
-    wait_until(lambda: children.read_text() == "")
+    eventually(lambda: children.read_text() == "")
 
 
 def test_after_the_end_there_is_nobody_to_ask(namespace: Namespace) -> None:

@@ -12,18 +12,18 @@ import pytest
 
 from brimline.sandbox import BrokerFailed, Sandbox, SandboxGone, SandboxSpec, VolumeSpec
 from brimline.sandbox.caches import cache_dir
-from tests.sandbox.waiting import wait_until
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
 FILESYSTEM = "ext4" if os.geteuid() == 0 else "tmpfs"
 
 OWNER = f"""
-import json, os, signal, time
+import json, os, signal
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 with Sandbox(SandboxSpec(volumes=(VolumeSpec(filesystem="{FILESYSTEM}"), VolumeSpec()))) as sandbox:
     if os.fork() == 0:  # a child that outlives its parent and holds every pipe open
-        time.sleep(60)
+        signal.pause()
         os._exit(0)
     device = sandbox.outside(sandbox.broker(1).log_dirs[0]).stat().st_dev
     pids = {{"supervisor": sandbox.pid, "broker": sandbox.broker(1).pid}}
@@ -37,7 +37,7 @@ def owner() -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, process_group=0)
     yield process
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.wait(PATIENCE_SECONDS)
     assert process.stdout is not None
     process.stdout.close()
 
@@ -47,7 +47,7 @@ def is_alive(pid: int) -> bool:
 
 
 def assert_nothing_stays(pids: list[int]) -> None:
-    wait_until(lambda: not any(is_alive(pid) for pid in pids))
+    eventually(lambda: [pid for pid in pids if is_alive(pid)] == [])
     base = cache_dir() / "sandbox"
     assert list(base.iterdir()) == []
     assert str(base) not in Path("/proc/self/mountinfo").read_text()
@@ -65,26 +65,7 @@ def test_after_the_owner_is_killed(owner: "subprocess.Popen[str]") -> None:
 
     assert_nothing_stays(pids)
     if FILESYSTEM == "ext4":
-        wait_until(lambda: not loop.exists())
-
-
-def test_after_the_supervisor_is_killed() -> None:
-    with Sandbox(SandboxSpec()) as sandbox:
-        pids = [sandbox.pid, sandbox.broker(1).pid]
-
-        os.kill(sandbox.pid, signal.SIGKILL)
-
-        assert_nothing_stays(pids)
-        with pytest.raises(SandboxGone):
-            sandbox.broker(1).restart()
-
-
-def test_after_a_clean_end() -> None:
-    with Sandbox(SandboxSpec()) as sandbox:
-        pids = [sandbox.pid, sandbox.broker(1).pid]
-
-    assert not any(is_alive(pid) for pid in pids)
-    assert_nothing_stays(pids)
+        eventually(lambda: not loop.exists())
 
 
 def test_after_a_start_that_failed_and_the_error_says_why() -> None:
@@ -94,12 +75,21 @@ def test_after_a_start_that_failed_and_the_error_says_why() -> None:
     assert_nothing_stays([])
 
 
-def test_two_at_once_do_not_see_each_other() -> None:
+def test_after_the_supervisor_is_killed_and_after_a_clean_end_of_another_that_saw_nothing_of_it() -> None:
     volumes = (VolumeSpec(),)
     with Sandbox(SandboxSpec(volumes=volumes)) as one, Sandbox(SandboxSpec(volumes=volumes)) as other:
+        pids = {sandbox: [sandbox.pid, sandbox.broker(1).pid] for sandbox in (one, other)}
         log_dir = one.broker(1).log_dirs[0]
         assert log_dir == other.broker(1).log_dirs[0]
-
         (one.outside(log_dir).parent / "mine").touch()
-
         assert not (other.outside(log_dir).parent / "mine").exists()
+
+        os.kill(one.pid, signal.SIGKILL)
+
+        assert_nothing_stays(pids[one])
+        with pytest.raises(SandboxGone):
+            one.broker(1).restart()
+        assert other.broker(1).is_running
+
+    assert not any(is_alive(pid) for pid in pids[other])
+    assert_nothing_stays(pids[other])
