@@ -27,13 +27,12 @@ lint: setup ## ruff, mypy --strict, import contracts
 test: lint ## what CI runs: lint, then every test that takes seconds, on real parts
 	.venv/bin/pytest -m "not long" $(SIDE_BY_SIDE)
 
-test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing
-	.venv/bin/pytest -m long
-	.venv/bin/pytest --hypothesis-profile=long --timeout=1200 tests/wire tests/observe tests/model -m "not integration"
+test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing; half an hour, kept in docs/test-long.md
+	@$(PYTHON) -m scripts.test_long
 
-bench: ## ratios against kafka-python's decode, the Java tool, du, prometheus_client, py4j, DuckDB, Polars and HAProxy
+bench: ## ratios to kafka-python, the Java tool, du, DuckDB, Polars, HAProxy …; over half an hour, kept in docs/benchmarks.md
 	@scripts/setup.sh --bench
-	$(PYTHON) -m bench
+	@$(PYTHON) -m bench
 
 lock: setup ## write the hashed dependency locks and the jar lock anew
 	scripts/lock.sh

@@ -1,13 +1,19 @@
-"""`make bench`: prints every figure, and keeps the last results in docs/benchmarks.md. It takes long.
+"""`make bench`: prints every figure and writes docs/benchmarks.md, one whole run of one commit.
 
-``python -m bench decod scan`` measures only those sections that have such a word in their titles.
+``python -m bench decod scan`` measures only those sections that have such a word in their titles, and only prints.
 """
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Protocol
 
 from bench import (
@@ -27,8 +33,10 @@ from bench import (
     replication,
     scan,
 )
+from scripts.whole_run import ROOT, WholeRun, duration, nothing_left_behind
 
-RESULTS = Path("docs/benchmarks.md")
+RESULTS = ROOT / "docs" / "benchmarks.md"
+LONGEST_SECTION_SECONDS = 3600
 COMPARED = "| what | theirs | ours | theirs / ours |\n|---|---|---|---|"
 AGAINST_GOAL = "| what | ours | goal |\n|---|---|---|"
 
@@ -43,6 +51,8 @@ class Section:
     explanation: str
     header: str = COMPARED
     rows: Callable[[], Iterable[Row]]
+    large: Callable[[], Iterable[Row]] | None = None
+    """With ``--large``, where that is something else."""
 
 
 SECTIONS = (
@@ -99,15 +109,18 @@ SECTIONS = (
         explanation="DuckDB, Polars, the same kernel in a plain process pool, and PySpark as it comes (theirs) against"
         " `brimline fleet` (ours), from the same landed files; the same plan to the byte, the same tables row by row."
         " DuckDB and Polars plan as one would write it (windows; a sort and a running sum), and once more with our"
-        " kernel's own shortcut (sums over coarse ages). Goals, warm: at least 2 against DuckDB, 1.43 against Polars,"
-        " 0.67 against the pool at 20 million segments; cold, 3 brokers: 1.43 against PySpark as it comes.",
+        " kernel's own shortcut (sums over coarse ages; for 20 million segments with `--large` only). Goals, warm: at"
+        " least 2 against DuckDB, 1.43 against Polars, 0.67 against the pool at 20 million segments; cold, 3 brokers:"
+        " 1.43 against PySpark as it comes.",
         rows=fleet.comparisons,
+        large=partial(fleet.comparisons, fleet.LARGE),
     ),
     Section(
         title="The fleet as it grows",
-        explanation="From 6 to 20 to 60 million segments, and what is taken in a second.",
+        explanation="From 6 to 20 million segments (with `--large` to 60), and what is taken in a second.",
         header=AGAINST_GOAL,
         rows=fleet.figures,
+        large=partial(fleet.figures, fleet.LARGE),
     ),
     Section(
         title="Many rounds of the fleet in one JVM",
@@ -148,7 +161,8 @@ SECTIONS = (
         " HAProxy's own ratio to direct stands beside the gateway's: it tells what a forwarder costs on this machine."
         " Added time: one connection, one request under way, to a backend that only answers, all on one core; what a"
         " way takes more than the direct one in the same round, with real-time priority where that is allowed. Refused"
-        " requests: one connection with 16 under way; directly, the broker refuses a topic that it does not have.",
+        " requests: one connection with 16 under way; directly, the broker refuses a topic that it does not have. On"
+        " two cores that clients, broker and proxy share, a proxy's own work is taken from the others.",
         header=gateway_rows.HEADER,
         rows=gateway.figures,
     ),
@@ -166,41 +180,106 @@ SECTIONS = (
 HEAD = [
     "# Benchmarks",
     "",
-    "Two ways of doing one thing, in one run: trust the ratios. `make bench` makes all of it, `python -m bench WORD`"
-    " the sections with the word in their titles, and each section is the last run of its own.",
+    "Two ways of doing one thing, in one run: trust the ratios. `make bench` runs all of it and writes this file;"
+    " `python -m bench WORD` runs the sections with the word in their titles and only prints. `--large` adds what takes"
+    " long: a fleet of 64 million segments, and three to five rounds of everything in the fleet's sections. Before"
+    " figures are published, run it twice at one commit (`git diff` shows the second beside the first) and keep the"
+    " weaker run.",
+    "",
 ]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Every figure, kept in docs/benchmarks.md.")
-    parser.add_argument("words", nargs="*", metavar="WORD", help="only sections with this in their titles")
-    words = [word.lower() for word in parser.parse_args().words]
-    wanted = [each for each in SECTIONS if not words or any(word in each.title.lower() for word in words)]
+def main(words: Sequence[str] | None = None, sections: Sequence[Section] = SECTIONS, results: Path = RESULTS) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Every figure, written to docs/benchmarks.md.")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only sections with this in their titles; only prints")
+    parser.add_argument("--large", action="store_true", help="with the largest sizes, and more rounds")
+    options = parser.parse_args(words)
+    asked = [word.lower() for word in options.words]
+    wanted = [each for each in sections if not asked or any(word in each.title.lower() for word in asked)]
     if not wanted:
-        parser.error(f"no section has any of {', '.join(words)} in its title")
-    kept = last_results(RESULTS.read_text() if RESULTS.exists() else "")
-    for section in wanted:
-        head = [f"## {section.title}", "", section.explanation, "", section.header]
-        print("", *head, sep="\n", flush=True)
-        kept[section.title] = "\n".join([*head, *printed(section.rows())])
-        # At once: the next section may fail, and this one took minutes.
-        in_order = [kept[each.title] for each in SECTIONS if each.title in kept]
-        RESULTS.write_text("\n".join([*HEAD, *(f"\n{text}" for text in in_order)]) + "\n")
-    print(f"\nkept in {RESULTS}")
-    return 0
+        parser.error(f"no section has any of {', '.join(asked)} in its title")
+    run = WholeRun("python -m bench --large" if options.large else "make bench")
+    with nothing_left_behind("brimline-bench-"):
+        done = [measured(section, large=options.large, place=place) for section, place in places(wanted, run)]
+    failed = [each.title for each in done if each.failure]
+    if not asked:
+        results.write_text("\n".join([*HEAD, *run.head(), *(f"\n{each.text}" for each in done)]) + "\n")
+        say(f"written to {results}")
+    say(f"{len(done) - len(failed)} of {len(done)} sections in {run.time_so_far()}")
+    for title in failed:
+        say(f"FAILED: {title}")
+    return 1 if failed else 0
 
 
-def last_results(document: str) -> dict[str, str]:
-    """By title."""
-    _, *sections = document.split("\n## ")
-    return {text.partition("\n")[0]: f"## {text.rstrip()}" for text in sections}
+def places(sections: Sequence[Section], run: WholeRun) -> Iterator[tuple[Section, str]]:
+    for number, section in enumerate(sections, 1):
+        yield section, f"section {number} of {len(sections)}, {run.time_so_far()} so far"
 
 
-def printed(rows: Iterable[Row]) -> Iterator[str]:
-    for row in rows:
-        print(row.row(), flush=True)
-        yield row.row()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    title: str
+    text: str
+    failure: str
+
+
+def measured(section: Section, *, large: bool, place: str) -> Done:
+    """Whatever happens in it: the others go on."""
+    say(f"{place}: {section.title}")
+    print(f"\n## {section.title}\n\n{section.explanation}\n\n{section.header}", flush=True)
+    begin = time.monotonic()
+    rows: list[str] = []
+    failure = ""
+    try:
+        with limited(LONGEST_SECTION_SECONDS), ended((section.large if large else None) or section.rows) as made:
+            for each in made:
+                rows.append(each.row())
+                print(rows[-1], flush=True)
+    except Exception as error:  # noqa: BLE001  it is named at the end, and in the document
+        traceback.print_exc()
+        failure = f"{type(error).__name__}: {error}".splitlines()[0]
+    took = f"Took {duration(time.monotonic() - begin)}."
+    if failure:
+        took += f" **It failed** and is not whole: `{failure}`"
+    text = "\n".join([f"## {section.title}", "", f"{section.explanation} {took}", "", section.header, *rows])
+    return Done(title=section.title, text=text, failure=failure)
+
+
+@contextmanager
+def ended(rows: Callable[[], Iterable[Row]]) -> Iterator[Iterable[Row]]:
+    """Brokers and files of a generator that is left in its middle go at once, not when somebody collects it."""
+    made = rows()
+    try:
+        yield made
+    finally:
+        if isinstance(made, Generator):
+            made.close()
+
+
+@contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """One that hangs must not keep the others from being measured."""
+
+    def give_up(_number: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"not done after {duration(seconds)}")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def say(text: str) -> None:
+    """Beside the tables, which may go into a file."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        say("interrupted; nothing is written")
+        sys.exit(130)

@@ -1,6 +1,7 @@
 """The fleet: its plan against DuckDB and Polars from the same landed files, its growth, its ingest, its whole pipeline.
 
-``python -m bench.fleet --quick`` does all of it with small fleets. ``--profile`` says where the time goes instead.
+``python -m bench.fleet --quick`` does all of it with small fleets, ``--large`` with one of 64 million segments more and
+in several rounds. ``--profile`` says where the time goes instead.
 """
 
 import argparse
@@ -8,8 +9,8 @@ import math
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -20,8 +21,6 @@ from bench.ratio import AgainstGoal, Comparison
 from brimline.fleet.synth import synthesise
 from brimline.fleet.synth_spec import FleetSpec
 
-ROUNDS = 3
-COLD_ROUNDS = 5
 ROWS_A_SECOND = 150_000
 LARGEST_EXPONENT = 1.1
 FLAT = 1.25
@@ -30,26 +29,33 @@ FLAT = 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    compared: tuple[Size, ...]
-    largest: Size
+    compared: Mapping[Size, tuple[Planner, ...]]
+    """And who plans for it."""
     piped: Size
-    rounds: int
-    cold_rounds: int
+    largest: Size | None = None
+    """Planned for by us alone, once."""
+    rounds: int = 1
+    """One has several plans of each planner."""
+    cold_rounds: int = 1
 
 
-FULL = Sizes(
-    compared=(Size(brokers=150, clusters=3, replicas=4_000), Size(brokers=2_000, clusters=10, replicas=1_000)),
+EVERYBODY = tuple(Planner)
+NOT_COARSE = (Planner.SPARK, Planner.POOL, Planner.DUCKDB, Planner.POLARS)
+MEDIUM = Size(brokers=150, clusters=3, replicas=4_000)
+MANY_BROKERS = Size(brokers=2_000, clusters=10, replicas=1_000)
+USUAL = Sizes(compared={MEDIUM: EVERYBODY, MANY_BROKERS: NOT_COARSE}, piped=MEDIUM)
+LARGE = Sizes(
+    compared={MEDIUM: EVERYBODY, MANY_BROKERS: EVERYBODY},
+    piped=MEDIUM,
     largest=Size(brokers=2_000, clusters=10, replicas=3_000),
-    piped=Size(brokers=150, clusters=3, replicas=4_000),
-    rounds=ROUNDS,
-    cold_rounds=COLD_ROUNDS,
+    rounds=3,
+    cold_rounds=5,
 )
+SMALLER, SMALLEST = (Size(brokers=brokers, clusters=2, replicas=1_000) for brokers in (40, 12))
 QUICK = Sizes(
-    compared=(Size(brokers=12, clusters=2, replicas=1_000), Size(brokers=40, clusters=2, replicas=1_000)),
+    compared={SMALLEST: EVERYBODY, SMALLER: EVERYBODY},
+    piped=SMALLEST,
     largest=Size(brokers=120, clusters=2, replicas=1_000),
-    piped=Size(brokers=12, clusters=2, replicas=1_000),
-    rounds=1,
-    cold_rounds=1,
 )
 SMALL = FleetSpec(
     until_ms=UNTIL_MS, seed=7, clusters=1, brokers=3, replicas=200, days=1, every_minutes=60, ceiling_percent=60
@@ -106,20 +112,20 @@ def fleets() -> Fleets:
     return Fleets()
 
 
-def comparisons(sizes: Sizes = FULL) -> Iterator[Comparison]:
-    for size in sizes.compared:
+def comparisons(sizes: Sizes = USUAL) -> Iterator[Comparison]:
+    for size, planners in sizes.compared.items():
         _, segments = fleets().of(size)
         what = f"plan for {segments / 1e6:.3g} M segments of {size.brokers:,} brokers"
-        runs = fleets().run(size, tuple(Planner), sizes.rounds)
+        runs = fleets().run(size, planners, sizes.rounds)
         ours = runs[Planner.SPARK]
-        for planner in (each for each in Planner if each is not Planner.SPARK):
+        for planner in (each for each in planners if each is not Planner.SPARK):
             yield _compared(f"{what}, {planner.value}: warm", "s", runs[planner], ours, lambda run: run.warm_seconds)
             yield _compared(f"{planner.value}: first", "s", runs[planner], ours, lambda run: run.first_seconds)
             yield _compared(f"{planner.value}: peak memory", "MB", runs[planner], ours, lambda run: run.peak_megabytes)
     yield from _cold(sizes)
 
 
-def figures(sizes: Sizes = FULL) -> Iterator[AgainstGoal]:
+def figures(sizes: Sizes = USUAL) -> Iterator[AgainstGoal]:
     yield from _growth(sizes)
     yield from _ingest(sizes)
     folder, segments = fleets().of(sizes.piped)
@@ -151,7 +157,7 @@ def _cold(sizes: Sizes) -> Iterator[Comparison]:
 
 def _growth(sizes: Sizes) -> Iterator[AgainstGoal]:
     seconds, megabytes, counts = [], [], []
-    for size in (*sizes.compared, sizes.largest):
+    for size in (*sizes.compared, *((sizes.largest,) if sizes.largest else ())):
         _, segments = fleets().of(size)
         rounds = 1 if size is sizes.largest else sizes.rounds
         runs = fleets().run(size, (Planner.SPARK,), rounds)[Planner.SPARK]
@@ -201,15 +207,13 @@ def _compared(
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fleet")
-    parser.add_argument("--quick", action="store_true", help="small fleets, one round")
+    parser.add_argument("--quick", action="store_true", help="small fleets")
+    parser.add_argument("--large", action="store_true", help="64 million segments too, and several rounds")
     parser.add_argument("--profile", action="store_true", help="where the time of a plan goes, instead of the figures")
-    parser.add_argument("--once", action="store_true", help="one round of everything, and two cold starts")
     options = parser.parse_args()
-    sizes = QUICK if options.quick else FULL
-    if options.once:
-        sizes = replace(sizes, rounds=1, cold_rounds=2)
+    sizes = QUICK if options.quick else LARGE if options.large else USUAL
     if options.profile:
-        folder, _ = fleets().of(sizes.compared[0])
+        folder, _ = fleets().of(next(iter(sizes.compared)))
         write_file_list(folder)
         print(profile(folder))
         return 0

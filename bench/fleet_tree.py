@@ -5,11 +5,13 @@ Memory is the proportional set size, in which a page that several processes shar
 """
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,17 +34,33 @@ def watched(command: Sequence[str], environment: Mapping[str, str] | None = None
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **(environment or {})},
+        # ctrl-C is for us: a default session's JVM does not listen to it
+        start_new_session=True,
     )
     watcher = _Watcher(child.pid)
     watcher.start()
-    output, said = child.communicate()
-    seconds = time.perf_counter() - begin
-    watcher.end.set()
-    watcher.join()
+    try:
+        output, said = child.communicate()
+    except BaseException:
+        _end(child)
+        raise
+    finally:
+        seconds = time.perf_counter() - begin
+        watcher.end.set()
+        watcher.join()
     if child.returncode:
         print(said, file=sys.stderr)
         raise subprocess.CalledProcessError(child.returncode, command)
     return Watched(seconds=seconds, peak_megabytes=watcher.peak_kilobytes / 1000, output=output)
+
+
+def _end(child: "subprocess.Popen[str]") -> None:
+    """With everything it started: what it has no time to take away itself is in a folder of this run's."""
+    started = _tree(child.pid)
+    for pid in started:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    child.wait()
 
 
 class _Watcher(threading.Thread):

@@ -30,7 +30,7 @@ def parts(*, plain: Load, tls: Load, ping_pong_rounds: int, refusal_rounds: int)
 
 FULL = parts(
     plain=Load(rounds=7, produced=600_000, warm_up=150_000, fetched=2_000_000),
-    tls=Load(rounds=5, produced=400_000, warm_up=100_000, fetched=1_000_000, tls=True),
+    tls=Load(rounds=3, produced=400_000, warm_up=100_000, fetched=1_000_000, tls=True),
     ping_pong_rounds=25,
     refusal_rounds=5,
 )

@@ -34,7 +34,7 @@ PARTITIONS = 4
 CAUGHT_UP = 1024 * MIB
 WRITTEN = 512 * MIB
 RECORD = bytes(10 * 1024)
-ROUNDS = 7
+ROUNDS = 5
 LAG = 8 * MIB
 """Of the partition that is skipped: all the time there is something that it could be sent."""
 SKIP_SECONDS = 600
@@ -224,7 +224,7 @@ def _front(sandbox: Sandbox) -> Front:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.replication", description="Replication's benchmark.")
-    parser.add_argument("--quick", action="store_true", help="three rounds instead of seven")
+    parser.add_argument("--quick", action="store_true", help="three rounds instead of five")
     options = parser.parse_args()
     print(HEADER)
     for figure in figures(3 if options.quick else ROUNDS):
