@@ -25,7 +25,10 @@ VOLUMES = (VolumeSpec(size=Bytes(192 * MIB)),)
 SMALL = {"segment.bytes": str(MIB), "file.delete.delay.ms": "0"}
 
 
-@pytest.fixture(scope="module", params=[pytest.param("3.9.2", marks=pytest.mark.long), "4.3.1"])
+VERSIONS = [*(pytest.param(version, marks=pytest.mark.long) for version in ("3.9.2", "4.1.2")), "4.3.1"]
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with Sandbox(SandboxSpec(version=request.param, volumes=VOLUMES, tiered=True)) as running:
         create_topic(running, "plain", partitions=2, config={**SMALL, "retention.bytes": str(4 * MIB)})
@@ -83,6 +86,20 @@ def of_users(running: RunningGuard, metric: str) -> dict[str, float]:
 def published(running: RunningGuard) -> dict[str, set[str]]:
     """Topics by metric."""
     return {metric: {labels.split('"')[1] for labels in running.samples(metric)} for metric in (PLAIN, TOTAL, LOCAL)}
+
+
+@pytest.mark.long
+def test_a_broker_from_before_tiered_storage_has_the_plain_figures(tmp_path: Path) -> None:
+    with Sandbox(SandboxSpec(version="3.2.3", volumes=VOLUMES)) as sandbox:
+        create_topic(sandbox, "plain", config={**SMALL, "retention.bytes": str(4 * MIB)})
+        produce(sandbox, "plain", 2.2)
+        with guard(sandbox, tmp_path / "log") as running:
+            eventually(lambda: running.percent(PLAIN, "plain") is not None)
+            plain = running.percent(PLAIN, "plain")
+            remote = running.samples(TOTAL), running.samples(LOCAL)
+
+        assert plain == percent(size(sandbox, "plain"), 4 * MIB) > 50
+        assert remote == ({}, {})
 
 
 def test_auto_does_not_double_what_the_broker_publishes_rightly(sandbox: Sandbox, tmp_path: Path) -> None:
