@@ -20,6 +20,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from scripts.whole_run import ROOT, WholeRun, duration, nothing_left_behind
+from tests.conftest import MANY_EXAMPLES
 
 RESULTS = ROOT / "docs" / "test-long.md"
 LONGEST_FIRST = (
@@ -47,7 +48,7 @@ class Kind:
 
 LONG = Kind(title="Tests that take minutes", marks="long")
 PROPERTIES = Kind(
-    title="Property tests, with 5,000 examples each where they do not set a number of their own",
+    title=f"Property tests, with {MANY_EXAMPLES:,} examples each where they do not set a number of their own",
     marks="hypothesis and not integration and not long",
     arguments=("--hypothesis-profile=long",),
 )
