@@ -150,7 +150,7 @@ def folders(sandbox: Sandbox, broker: int) -> set[tuple[str, int]]:
 def knows_everything(running: RunningGuard, held: set[tuple[str, int]], tiered: set[tuple[str, int]]) -> bool:
     """``tiered``: what this broker leads of it."""
     plans = [device["plan"] for device in running.state()["reclaim"]["devices"]]
-    known = percentages(running, PLAIN).keys(), percentages(running, REMOTE).keys()
+    known = set(percentages(running, PLAIN)), set(percentages(running, REMOTE))
     return known == (held, tiered) and None not in plans
 
 

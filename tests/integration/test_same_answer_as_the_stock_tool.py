@@ -1,6 +1,7 @@
 """The stock numbers on a quiet cluster, from the stock tool of every supported version."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +9,14 @@ import pytest
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import admin, brimline, create_topic, produce
+from tests.integration.guarded import guard
+from tests.integration.segment_files import segment_files
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
 VOLUME = VolumeSpec(size=Bytes(64 << 20))
+LIMIT = 4 << 20
 
 
 def sorted_answer(output: str) -> tuple[list[str], Any]:
@@ -29,10 +34,10 @@ def sorted_answer(output: str) -> tuple[list[str], Any]:
 @pytest.mark.parametrize(
     "version", ["3.2.3", *(pytest.param(version, marks=pytest.mark.long) for version in ("3.9.2", "4.1.2")), "4.3.1"]
 )
-def test_every_version(version: str) -> None:
+def test_every_version(version: str, tmp_path: Path) -> None:
     old = version.startswith("3.2")
     with Sandbox(SandboxSpec(version=version, volumes=(VOLUME,) if old else (VOLUME, VOLUME))) as sandbox:
-        create_topic(sandbox, "orders", partitions=4)
+        create_topic(sandbox, "orders", partitions=4, config={"retention.bytes": str(LIMIT)})
         create_topic(sandbox, "a.b-1.x-delete", partitions=2)
         for partition in range(3):
             produce(sandbox, "orders", 0.3 * (partition + 1), partition)
@@ -52,3 +57,16 @@ def test_every_version(version: str) -> None:
             else:
                 assert log_dir.total_bytes == 64 << 20
                 assert 0 < (log_dir.usable_bytes or 0) < 64 << 20
+        if old:
+            assert_guarded(sandbox, tmp_path)
+
+
+def assert_guarded(sandbox: Sandbox, folder: Path) -> None:
+    """A guard beside a broker that has neither the gauges nor the bytes of its volumes."""
+    (log_dir,) = sandbox.broker(1).log_dirs
+    size = sum(segment_files(sandbox.outside(log_dir) / "orders-2").values())
+    limits = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
+    with guard(sandbox, folder / "log", limits) as running:
+        eventually(lambda: running.percent("kafka_log_log_retentionsizeinpercent", "orders", 2) == size * 100 // LIMIT)
+        assert set(running.states().values()) == {"ok"}
+    assert size > 0

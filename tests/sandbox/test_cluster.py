@@ -25,10 +25,10 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may loop-mo
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """Its last volume is an ext4 one where that is allowed."""
-    volumes = (VolumeSpec(size=Bytes(64 * MIB)), VolumeSpec(size=Bytes(32 * MIB), log_dirs=2))
+    volumes = [VolumeSpec(size=Bytes(64 * MIB)), VolumeSpec(size=Bytes(32 * MIB), log_dirs=2)]
     if os.geteuid() == 0:
-        volumes += (VolumeSpec(size=Bytes(128 * MIB), filesystem="ext4"),)
-    with Sandbox(SandboxSpec(volumes=volumes)) as running:
+        volumes.append(VolumeSpec(size=Bytes(128 * MIB), filesystem="ext4"))
+    with Sandbox(SandboxSpec(volumes=tuple(volumes))) as running:
         yield running
 
 
