@@ -1,8 +1,16 @@
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from brimline.sandbox import MissingPart, ivy
+from brimline.sandbox import DownloadFailed, MissingPart, ivy
+from brimline.sandbox.certificates import Authority
 from brimline.sandbox.lock import Coordinates
 
 
@@ -28,3 +36,62 @@ def test_ivys_complaint_is_the_line_that_names_a_failure() -> None:
     output = ":: resolving\n\t:: UNRESOLVED\n\tgroup#name;1: not found\n"
 
     assert ivy._complaint(output) == "group#name;1: not found"
+
+
+def test_a_host_that_nobody_knows_is_named_before_its_jars() -> None:
+    output = "\tmodule not found: group#name;1\n\tHost registry.invalid not found. url=http://registry.invalid/x\n"
+
+    assert ivy._complaint(output) == "Host registry.invalid not found. url=http://registry.invalid/x"
+
+
+@contextmanager
+def registry(context: ssl.SSLContext | None) -> Iterator[int]:
+    """One that has no jar at all; with a context it speaks TLS. Its port."""
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        if context:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+def why_not_from(root: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a person is told who has this registry."""
+    settings = ivy._EXACT_SETTINGS.replace("<ibiblio ", f"<ibiblio root='{root}' ")
+    monkeypatch.setattr(ivy, "_EXACT_SETTINGS", settings)
+    with pytest.raises(DownloadFailed) as failed:
+        ivy.retrieve([Coordinates("no.such", "jar", "1")], folder)
+    assert "\n" not in str(failed.value)
+    return str(failed.value)
+
+
+def test_a_certificate_that_java_does_not_trust_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = tmp_path / "authority"
+    Authority(authority, "PEM")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "broker-key-store")
+
+    with registry(context) as port:
+        said = why_not_from(f"https://127.0.0.1:{port}/", tmp_path, monkeypatch)
+
+    assert "PKIX path building failed" in said
+    assert f"https://127.0.0.1:{port}/no/such/jar/1/jar-1.jar" in said
+
+
+def test_a_registry_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as holder:  # bound and not listening: nobody else gets the port
+        holder.bind(("127.0.0.1", 0))
+        said = why_not_from(f"http://127.0.0.1:{holder.getsockname()[1]}/", tmp_path, monkeypatch)
+
+    assert "java.net.ConnectException: Connection refused" in said
+
+
+def test_a_jar_that_the_registry_has_not_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with registry(None) as port:
+        said = why_not_from(f"http://127.0.0.1:{port}/", tmp_path, monkeypatch)
+
+    assert said == "the jars could not be downloaded: module not found: no.such#jar;1"

@@ -97,7 +97,7 @@ def _run(dependencies: Iterable[str], directory: Path, options: Sequence[str]) -
 
 
 def _complaint(output: str) -> str:
-    """Ivy says a lot; the first line that names a failure says it best."""
+    """Ivy says a lot. Java's own exception says best what is wrong; to Ivy every jar behind it is just "not found"."""
     lines = [" ".join(line.split()) for line in output.splitlines()]
-    telling = [line for line in lines if any(word in line for word in ("not found", "Exception", "FAILED"))]
-    return (telling or lines or ["Ivy gave no reason"])[0]
+    telling = (line for word in ("Exception", "Host ", "not found", "FAILED") for line in lines if word in line)
+    return next(telling, lines[0] if lines else "Ivy gave no reason")
