@@ -50,6 +50,7 @@ def end(process: "subprocess.Popen[str]") -> str:
     return rest
 
 
+@pytest.mark.usefixtures("real_volumes")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_end_of_a_piped_input_is_not_the_end_but_a_signal_is(number: signal.Signals) -> None:
     process = up("--volume", "64MiB", commands="fill 1 0 75%\n")

@@ -33,7 +33,7 @@ with Sandbox(SandboxSpec(volumes=(VolumeSpec(filesystem="{FILESYSTEM}"), VolumeS
 
 
 @pytest.fixture
-def owner() -> Iterator["subprocess.Popen[str]"]:
+def owner(real_volumes: None) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, process_group=0)
     yield process
     os.killpg(process.pid, signal.SIGKILL)

@@ -107,7 +107,7 @@ def introduction(sandbox: "Sandbox") -> str:
         "try in another terminal:",
         f"  brimline log-dirs --bootstrap-server {admin} --describe{remote}",
         "try here:",
-        "  fill 1 0 90%   unfill   stop 1   start 1   status   help   quit",
+        f"  {'fill 1 0 90%   unfill   ' * sandbox.has_real_volumes}stop 1   start 1   status   help   quit",
     ]
     return "\n".join(lines)
 

@@ -18,6 +18,7 @@ from brimline.sandbox.errors import (
     SandboxError,
     SandboxGone,
 )
+from brimline.sandbox.namespace import why_no_real_volumes
 from brimline.sandbox.spec import CLIENT_CERTIFICATE_PRINCIPAL, SandboxSpec, SecuritySpec, VolumeSpec
 
 __all__ = [
@@ -35,4 +36,5 @@ __all__ = [
     "SandboxSpec",
     "SecuritySpec",
     "VolumeSpec",
+    "why_no_real_volumes",
 ]

@@ -1,8 +1,10 @@
 """A sandbox: a Kafka cluster on small volumes, alive for the length of a ``with`` block."""
 
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -30,9 +32,10 @@ class Sandbox:
     """A running cluster. Everything it makes ends with it, even if this process is killed."""
 
     def __init__(self, spec: SandboxSpec | None = None, report: Callable[[str], None] | None = None) -> None:
-        """``report`` is told of every step that takes a while."""
+        """``report`` is told of every step that takes a while, and if volumes are only folders."""
         self.spec = spec or SandboxSpec()
         self._report = report or (lambda _: None)
+        self._warn = report or _warn_once
         self._namespace_or_none: Namespace | None = None
         self._brokers: dict[int, Broker] = {}
         self._controller: KafkaProcess | None = None
@@ -53,8 +56,10 @@ class Sandbox:
     def start(self) -> None:
         """Fetch the jars if need be, make the volumes, start every node and wait for a whole cluster."""
         self._jars = kafka_jars(self.spec.version)
-        self._namespace_or_none = Namespace()
+        self._namespace_or_none = Namespace(self.spec.volumes_size)
         try:
+            if not self.has_real_volumes:
+                self._warn(self._namespace.why_plain())
             self._build()
             self._launch()
         except BaseException:
@@ -66,6 +71,11 @@ class Sandbox:
         namespace, self._namespace_or_none = self._namespace_or_none, None
         if namespace:
             namespace.close()
+
+    @property
+    def has_real_volumes(self) -> bool:
+        """Whether volumes are bounded; ``False``: the kernel refuses private mounts, and they are plain folders."""
+        return self._namespace.refusal is None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -187,7 +197,7 @@ class Sandbox:
                 self._controller = KafkaProcess(node, argv, self._namespace)
 
     def _nodes(self) -> list[Node]:
-        base = self._namespace.base
+        base, volumes = self._namespace.base, self._namespace.volumes
         ports = iter(self._namespace.reserve_ports((3 if self.spec.fronted else 2) * self.spec.brokers))
         brokers = [
             Node(
@@ -195,7 +205,7 @@ class Sandbox:
                 roles=("broker",),
                 home=base / f"broker-{broker_id}",
                 log_dirs=tuple(
-                    base / f"broker-{broker_id}" / f"volume-{v}" / f"log-dir-{d}"
+                    volumes / f"broker-{broker_id}" / f"volume-{v}" / f"log-dir-{d}"
                     for v, volume in enumerate(self.spec.volumes)
                     for d in range(volume.log_dirs)
                 ),
@@ -215,7 +225,8 @@ class Sandbox:
         self.outside(node.home).mkdir()
         if "broker" in node.roles:
             for number, volume in enumerate(self.spec.volumes):
-                self._namespace.mount(node.home / f"volume-{number}", volume.filesystem, volume.size)
+                path = self._namespace.volumes / node.name / f"volume-{number}"
+                self._namespace.mount(path, volume.filesystem, volume.size)
 
     def _command(self, node: Node) -> list[str]:
         logging = logging_config(self.spec.release, node.home / "server.log")
@@ -248,3 +259,8 @@ class Sandbox:
         for broker in self.brokers:
             broker.wait_for(set(self._brokers))
             self._report(f"broker {broker.broker_id} is up")
+
+
+@cache
+def _warn_once(sentence: str) -> None:
+    print(f"brimline: {sentence}", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@
     └── SandboxError
         ├── BadSpec               the cluster that was asked for cannot exist (caller's fault)
         ├── MissingPart           this machine lacks a part: Java, Ivy, a command, a package
-        ├── NamespaceRefused      the kernel gives us no private mounts and processes
+        ├── NamespaceRefused      what was asked for needs private mounts, and the kernel gives us none
         ├── JarMismatch           a downloaded jar is not the one in the lock file
         ├── DownloadFailed        the package registry did not give us Kafka's jars
         ├── BrokerFailed          a broker or controller died or does not answer; carries its last log lines
@@ -29,7 +29,7 @@ class MissingPart(SandboxError):
 
 
 class NamespaceRefused(SandboxError):
-    """The kernel, or the container around us, forbids mount and process namespaces."""
+    """The kernel, or the container around us, forbids the private mounts that this needs."""
 
 
 class JarMismatch(SandboxError):

@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 from brimline.model import Bytes
-from brimline.sandbox.errors import BadSpec
+from brimline.sandbox.errors import BadSpec, NamespaceRefused
 from brimline.sandbox.namespace import Namespace
 
 
@@ -15,6 +15,11 @@ def fill(namespace: Namespace, log_dir: Path, leave_free: Bytes) -> Path:
     The file stands at the volume's root, beside the log dirs: Kafka knows nothing of it. Its blocks are allocated,
     not just its length, so the space is really gone.
     """
+    if namespace.refusal is not None:
+        raise NamespaceRefused(
+            f"nothing is filled here: without private mounts ({namespace.refusal}) the volume is a plain folder, and "
+            "this machine's own disk would fill"
+        )
     volume = log_dir.parent
     path = volume / f"foreign-{uuid.uuid4().hex[:8]}"
     usable = usable_bytes(namespace.outside(volume))

@@ -18,38 +18,77 @@ from brimline.sandbox.errors import MissingPart, NamespaceRefused, SandboxError,
 _PRIVATE = ("--mount", "--pid", "--fork", "--kill-child")
 
 
-class Namespace:
-    """Private mounts and processes, alive until ``close`` or until this process ends in whatever way."""
+FORCE_PLAIN = "BRIMLINE_SANDBOX_PLAIN"
+"""Set to 1 in the environment: do without private mounts even where they are to be had."""
 
-    def __init__(self) -> None:
-        self.base = cache_dir() / "sandbox"
-        """Where everything lives. Every sandbox has this same path and sees only its own files under it."""
-        _make_mount_point(self.base)
-        # Under /proc/…/root an absolute symbolic link would lead back out
-        self.base = self.base.resolve()
+_MEMORY = Path("/dev/shm")
+_REMEDY = (
+    "run as root (in a container: with CAP_SYS_ADMIN), or allow unprivileged user namespaces (sysctl "
+    "kernel.unprivileged_userns_clone=1, on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0, "
+    "user.max_user_namespaces above 0)"
+)
+
+
+class Namespace:
+    """Private mounts and processes, alive until ``close`` or until this process ends in whatever way.
+
+    Where the kernel refuses them: plain folders and processes, which end in the same ways.
+    """
+
+    def __init__(self, size: Bytes) -> None:
+        """``size`` is what all volumes are to hold: plain folders are put where there is so much room."""
         self._lock = threading.Lock()
-        self._refusals: list[str] = []
-        for flags in _ways():
-            process = _unshare(flags, self.base)
-            greeting = _read_answer(process) or {}
-            if "pid" in greeting:
-                self._process = process
-                self.pid: int = greeting["pid"]
-                self.is_user = "--user" in flags
-                return
-            self._refusals.append(_end(process) or greeting.get("error", "no answer"))
-        raise NamespaceRefused(
-            f"no private mounts for a sandbox here ({'; '.join(self._refusals)}): run as root (in a container: with "
-            "CAP_SYS_ADMIN), or allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
-            "on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0)"
+        self.is_user = False
+        self.refusal: str | None = None
+        """Why there are no private mounts; ``None`` if there are."""
+        refusals = [f"{FORCE_PLAIN} is set"] if os.environ.get(FORCE_PLAIN, "") not in ("", "0") else []
+        base = cache_dir() / "sandbox"
+        _make_mount_point(base)
+        # Under /proc/…/root an absolute symbolic link would lead back out
+        base = base.resolve()
+        if not refusals:
+            for flags in _ways():
+                refused = self._start(["unshare", *flags, "--"], [str(base)])
+                if refused is None:
+                    self.is_user = "--user" in flags
+                    return
+                refusals.append(refused)
+        self.refusal = "; ".join(dict.fromkeys(refusals))
+        plain = base.with_name("plain-sandbox-"), _MEMORY / f"brimline-sandbox-{os.geteuid()}-", size
+        refused = self._start([], list(map(str, plain)))
+        if refused is not None:
+            raise SandboxError(f"no folder for a sandbox: {refused}")
+
+    def _start(self, prefix: Sequence[str], places: Sequence[str]) -> str | None:
+        """Start a supervisor; returns why it could not work."""
+        self._process = _supervise(prefix, places)
+        greeting = _read_answer(self._process) or {}
+        if "pid" not in greeting:
+            return _end(self._process) or greeting.get("error", "no answer")
+        self.pid: int = greeting["pid"]
+        self.base = Path(greeting["base"])
+        """Where everything lives. Every private one has this same path, and sees only its own files under it."""
+        self.volumes = Path(greeting["volumes"])
+        """Where the volumes are: there too, but for plain folders that main memory has room for."""
+        return None
+
+    def why_plain(self) -> str:
+        """One sentence for whoever gets plain folders and asked for volumes."""
+        return (
+            f"volumes are plain folders in {self.volumes.parent} and have no bounds, because there are no private "
+            f"mounts here ({self.refusal}): to have real ones, {_REMEDY}"
         )
 
     def outside(self, path: Path) -> Path:
         """Where this process finds a file of the sandbox; valid while the sandbox lives."""
+        if self.refusal is not None:
+            return path
         return Path(f"/proc/{self.pid}/root") / path.relative_to("/")
 
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The same command, run where the sandbox's files are under their own names."""
+        if self.refusal is not None:
+            return list(argv)
         user = ["--user", "--preserve-credentials"] if self.is_user else []
         # The root too: in a chroot the mount namespace's own root is not ours. And the working directory, which would
         # otherwise lie outside that root, where no JVM starts.
@@ -58,6 +97,8 @@ class Namespace:
 
     def mount(self, path: Path, filesystem: str, size: Bytes) -> None:
         if filesystem == "ext4":
+            if self.refusal is not None:
+                raise NamespaceRefused(f"no ext4 volume without private mounts ({self.refusal}): {_REMEDY}")
             if self.is_user:
                 raise NamespaceRefused("an ext4 volume is loop-mounted, which only root may do: ask for tmpfs")
             if which("mkfs.ext4") is None:
@@ -122,15 +163,15 @@ def _make_mount_point(base: Path) -> None:
         ) from error
 
 
-def _unshare(flags: Sequence[str], base: Path) -> subprocess.Popen[bytes]:
+def _supervise(prefix: Sequence[str], places: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start the supervisor, tied to our life by a pidfd; its own session keeps ctrl-C ours to handle."""
-    if which("unshare") is None:
-        raise MissingPart("unshare is not on the PATH: install util-linux")
+    if prefix and which(prefix[0]) is None:
+        raise MissingPart(f"{prefix[0]} is not on the PATH: install util-linux")
     supervisor = Path(__file__).with_name("supervisor.py")
     ourselves = os.pidfd_open(os.getpid())
     try:
         return subprocess.Popen(
-            ["unshare", *flags, "--", sys.executable, "-I", str(supervisor), str(base), str(ourselves)],
+            [*prefix, sys.executable, "-I", str(supervisor), str(ourselves), *places],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -161,3 +202,10 @@ def _end(process: subprocess.Popen[bytes]) -> str:
     process.stdout.close()
     process.stderr.close()
     return " ".join(complaint.split())
+
+
+def why_no_real_volumes() -> str | None:
+    """What the kernel says to private mounts here, in a few words; ``None`` if it gives them."""
+    namespace = Namespace(Bytes(0))
+    namespace.close()
+    return namespace.refusal

@@ -116,6 +116,11 @@ class SandboxSpec:
         return sum(volume.log_dirs for volume in self.volumes)
 
     @property
+    def volumes_size(self) -> Bytes:
+        """What all volumes of all brokers hold."""
+        return Bytes(self.brokers * sum(volume.size for volume in self.volumes))
+
+    @property
     def release(self) -> tuple[int, ...]:
         return tuple(int(number) for number in self.version.split("."))
 

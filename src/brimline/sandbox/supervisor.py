@@ -4,24 +4,37 @@ Invariant: nothing that a sandbox makes exists outside this process's namespaces
 whatever reason, the kernel kills every broker (they are in its PID namespace) and takes every mount away (they
 are in its mount namespace). Cleaning up is therefore nobody's job, and nothing can be left behind.
 
+Where no namespaces are to be had it is a plain process (``PlainSupervisor``), with folders instead of volumes. Then
+the kernel still kills every broker when this process ends, and this process removes its folders when it ends. If it
+is killed itself they stay until the next start, which removes every folder that nobody holds a lock on.
+
 It ends when its input ends, when the process that made it dies (a pidfd tells, even if a forked child of that
 process still holds the pipe open), or when it is killed. One JSON command a line comes in, one JSON answer goes
 out. It is run as a plain file by ``unshare``, before anything of Brimline is importable, hence the standard
 library only.
 """
 
+import ctypes
+import fcntl
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 Answer = dict[str, Any]
+
+PR_SET_PDEATHSIG = 1
+BESIDE_THE_VOLUMES = 64 << 20
+"""What logs and metadata may take on the file system that has room for the volumes."""
 
 
 class Supervisor:
@@ -78,7 +91,7 @@ class Supervisor:
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
-            run_child(argv, directory, output, writer)
+            run_child(self.settle_child, argv, directory, output, writer)
         os.close(writer)
         with os.fdopen(reader, "rb") as pipe:
             outer_pid, _, failure = pipe.read().decode().partition(" ")
@@ -86,6 +99,10 @@ class Supervisor:
             return {"error": failure}
         self._processes[name] = (pid, int(outer_pid))
         return {"pid": int(outer_pid)}
+
+    def settle_child(self) -> int:
+        """In the forked child: its pid as outsiders see it. /proc still belongs to the PID namespace outside."""
+        return int(str(Path("/proc/self").readlink()))
 
     def signal(self, name: str, number: int) -> Answer:
         pid, _ = self._processes[name]
@@ -111,13 +128,39 @@ class Supervisor:
             self._exits[pid] = os.waitstatus_to_exitcode(status)
 
 
-def run_child(argv: list[str], directory: str, output: str, writer: int) -> None:
-    """The forked child: tell the outer pid, then become the program. The pipe closes by itself on success.
+class PlainSupervisor(Supervisor):
+    """Without namespaces: folders instead of volumes, and children that the kernel kills when this process ends."""
 
-    /proc still belongs to the PID namespace outside, so our own link in it names the pid that outsiders see.
-    """
-    os.write(writer, str(Path("/proc/self").readlink()).encode())
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def mount(self, path: str, filesystem: str, size: int) -> Answer:
+        """A folder, as large as the file system that it is on."""
+        Path(path).mkdir(parents=True)
+        return {}
+
+    def settle_child(self) -> int:
+        """In the forked child: die with the parent, and be sure that it has not died already."""
+        if self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0 or os.getppid() != self._pid:
+            os._exit(127)
+        return os.getpid()
+
+    def end(self) -> None:
+        """Kill what runs, each with the processes that it has started, and wait for it."""
+        self.reap()
+        for pid, _ in self._processes.values():
+            if pid not in self._exits:
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def run_child(settle: Callable[[], int], argv: list[str], directory: str, output: str, writer: int) -> None:
+    """The forked child: tell the outer pid, then become the program. The pipe closes by itself on success."""
     try:
+        os.write(writer, str(settle()).encode())
         os.setsid()
         os.chdir(directory)
         log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -171,15 +214,88 @@ def say(answer: Answer) -> None:
     os.write(1, json.dumps(answer).encode() + b"\n")
 
 
-def main(base: str, parent: str) -> None:
+def own(prefix: str) -> str:
+    """A new folder of this name and a few letters, with a lock on it for as long as this process lives."""
+    while True:
+        folder = tempfile.mkdtemp(prefix=Path(prefix).name, dir=Path(prefix).parent)
+        # Between the two somebody may have taken it for a folder that nobody owns.
+        if lock(folder) is not None and Path(folder).is_dir():
+            return folder
+
+
+def lock(folder: str | Path) -> int | None:
+    """A descriptor that holds the folder's lock; ``None`` if another process holds it, or if the folder is not ours."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+    except BlockingIOError:
+        pass  # its owner lives
+    os.close(descriptor)
+    return None
+
+
+def sweep(prefix: str) -> None:
+    """Remove the folders of supervisors that were killed."""
+    for folder in Path(prefix).parent.glob(f"{Path(prefix).name}*"):
+        descriptor = lock(folder)
+        if descriptor is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(descriptor)
+
+
+def has_room(directory: Path, size: int) -> bool:
+    """Whether it may be written and could take so much."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return False
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize >= size
+
+
+def serve_private(base: str, parent: int) -> None:
     """Hide ``base``, an empty directory, under a file system of our own, then serve."""
-    os.set_inheritable(int(parent), False)  # noqa: FBT003
     mounted = run(["mount", "-t", "tmpfs", "-o", "mode=0755", "brimline", base])
     if "error" in mounted:
         say(mounted)
         return
-    say({"pid": int(str(Path("/proc/self").readlink()))})
-    serve(Supervisor(), int(parent))
+    say({"pid": int(str(Path("/proc/self").readlink())), "base": base, "volumes": base})
+    serve(Supervisor(), parent)
+
+
+def serve_plain(home: str, memory: str, size: int, parent: int) -> None:
+    """Serve in a new folder named after ``home``, with the volumes in one named after ``memory`` if they fit there."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    supervisor = PlainSupervisor()
+    folders: list[str] = []
+    try:
+        for prefix in (home, memory):
+            sweep(prefix)
+        folders.append(own(home))
+        if has_room(Path(memory).parent, size + BESIDE_THE_VOLUMES):
+            folders.append(own(memory))
+        say({"pid": os.getpid(), "base": folders[0], "volumes": folders[-1]})
+        serve(supervisor, parent)
+    except OSError as error:
+        with suppress(BrokenPipeError):
+            say({"error": str(error)})
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        supervisor.end()
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(parent: str, base: str, memory: str = "", size: str = "") -> None:
+    """With ``memory``, a place in main memory, no namespaces are to be had."""
+    os.set_inheritable(int(parent), False)  # noqa: FBT003
+    if memory:
+        serve_plain(base, memory, int(size), int(parent))
+    else:
+        serve_private(base, int(parent))
 
 
 if __name__ == "__main__":
