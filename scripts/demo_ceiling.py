@@ -1,6 +1,7 @@
 """Fourth act: a ceiling below the fence. The oldest data of all topics goes first, and nobody has to do anything."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
@@ -9,14 +10,12 @@ from kafka.admin import NewTopic, OffsetSpec
 from brimline.sandbox import Sandbox
 from scripts.demo_steps import (
     Beside,
-    Producer,
     is_fenced,
     producing,
     run_inside,
     say,
     show,
     state_of,
-    used_percent,
     wait_for,
 )
 
@@ -33,10 +32,13 @@ _DAY_MS = 24 * 3600 * 1000
 _RATE = 3000
 
 
-def ceiling(sandbox: Sandbox, guard: Beside, busy_topic: str) -> None:
+def ceiling(
+    sandbox: Sandbox, guard: Beside, busy_topic: str, *, percent: int, fence: str, used: Callable[[], str]
+) -> None:
+    """``fence`` says where it is, ``used`` how full the first disk is now."""
     broker = sandbox.broker(1)
     first, config = broker.log_dirs[0], str(broker.node.server_properties)
-    say(f"The same without anybody awake: '{PROTECTED}' and 'audit' with old records join them on the first disk.")
+    say(f"The same without anybody awake: '{PROTECTED}' and 'audit' with old records join them on that disk.")
     for topic, days in _OLD.items():
         _create_in(sandbox, first, topic)
         _write_old(sandbox, topic, days)
@@ -44,18 +46,22 @@ def ceiling(sandbox: Sandbox, guard: Beside, busy_topic: str) -> None:
     with producing(sandbox.bootstrap_servers, busy_topic, _RATE) as busy:
         wait_for(lambda: is_fenced(guard.address))
         stands_at = busy.acknowledged()
-        show(
-            f"The disk is full again and fenced, at {used_percent(sandbox, first):.1f} %. What would a ceiling delete?"
-        )
-        run_inside(sandbox, "reclaim", "--config", config, "--ceiling", str(CEILING), "--log-dir", str(first))
+        show(f"The disk is full again and fenced, at {used().strip()}. What would a ceiling delete?")
+        run_inside(sandbox, "reclaim", "--config", config, "--ceiling", str(percent), "--log-dir", str(first))
 
         say("Nothing was deleted: that was the plan. Now the ceiling goes into the broker's own file:")
-        broker.alter_properties({"log.retention.disk.usage.percent": str(CEILING)})
-        show(f"$ echo log.retention.disk.usage.percent={CEILING} >> server.properties; kill -HUP <guard>")
+        broker.alter_properties({"log.retention.disk.usage.percent": str(percent)})
+        show(f"$ echo log.retention.disk.usage.percent={percent} >> server.properties; kill -HUP <guard>")
         guard.reload()
         wait_for(lambda: not is_fenced(guard.address) and busy.acknowledged() > stands_at)
         show("Reclaim worked while the disk was fenced; space came back, and the fence lifted by itself.")
-        _watch(sandbox, guard, first, busy)
+        for _ in range(5):
+            (device, *_others) = state_of(guard.address)["reclaim"]["devices"]
+            show(
+                f"{used()} · ceiling {percent} % · fence {fence} · {busy.acknowledged():,} acknowledged · "
+                f"{device['sinceStart']['freedBytes'] >> 20} MiB came back"
+            )
+            time.sleep(1)
         run_inside(sandbox, "status", "--url", guard.address)
     starts = _log_starts(sandbox, [*_OLD, busy_topic])
     for topic, start in starts.items():
@@ -92,16 +98,6 @@ def _commit(sandbox: Sandbox, topic: str, *, group: str, offset: int) -> None:
     consumer.assign([partition])
     consumer.commit({partition: OffsetAndMetadata(offset, "", -1)})
     consumer.close()
-
-
-def _watch(sandbox: Sandbox, guard: Beside, log_dir: Path, busy: Producer) -> None:
-    for _ in range(5):
-        (device, *_others) = state_of(guard.address)["reclaim"]["devices"]
-        show(
-            f"{used_percent(sandbox, log_dir):5.1f} % used · ceiling {CEILING} % · fence 80 % · "
-            f"{busy.acknowledged():,} acknowledged · {device['sinceStart']['freedBytes'] >> 20} MiB came back"
-        )
-        time.sleep(1)
 
 
 def _log_starts(sandbox: Sandbox, topics: list[str]) -> dict[str, int]:

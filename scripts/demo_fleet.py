@@ -17,11 +17,11 @@ def keys(landing: Path) -> dict[str, str]:
     return {"brimline.landing.uri": str(landing), "brimline.landing.interval.ms": str(INTERVAL_MS)}
 
 
-def fleet(landing: Path, warehouse: Path) -> None:
+def fleet(landing: Path, warehouse: Path, ceiling: int) -> None:
     say("The guard has put down snapshots all the while. One Spark session makes tables of them:")
     place = ("--warehouse", str(warehouse))
     run_as_it_is("fleet", "run", "--landing", str(landing), *place)
     for table, columns in SHOWN.items():
         run("fleet", "show", *place, table, "--columns", columns, "--limit", "5")
     say("And what if the ceiling had been lower? Nothing is changed by asking:")
-    run("fleet", "simulate", *place, "--ceiling", "30", "--days", "2")
+    run("fleet", "simulate", *place, "--ceiling", str(ceiling), "--days", "2")

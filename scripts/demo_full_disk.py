@@ -18,7 +18,7 @@ from scripts.demo_steps import Producer, beside_broker, is_fenced, producing, ru
 _VOLUME = VolumeSpec(size=Bytes(96 << 20))
 _RATE = 4000
 """Kilobytes a second, which are records too."""
-_QUICK = {
+QUICK = {
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "500",
     "log.segment.bytes": "4194304",
@@ -27,8 +27,8 @@ _QUICK = {
 
 def stock_kafka() -> None:
     say("Now a producer that does not stop. First Kafka as it comes: one broker, one disk of 96 MiB.")
-    with Sandbox(SandboxSpec(volumes=(_VOLUME,), properties=_QUICK)) as sandbox:
-        _create(sandbox, "orders")
+    with Sandbox(SandboxSpec(volumes=(_VOLUME,), properties=QUICK)) as sandbox:
+        create(sandbox, "orders")
         broker = sandbox.broker(1)
         with producing(sandbox.bootstrap_servers, "orders", 2 * _RATE) as producer:
             while broker.is_running:
@@ -51,13 +51,20 @@ def with_brimline(landing: Path) -> None:
         **demo_ceiling.KEYS,
         **demo_fleet.keys(landing),
     }
-    with Sandbox(SandboxSpec(volumes=(_VOLUME, _VOLUME), fronted=True, properties={**_QUICK, **brimline})) as sandbox:
+    with Sandbox(SandboxSpec(volumes=(_VOLUME, _VOLUME), fronted=True, properties={**QUICK, **brimline})) as sandbox:
         # What has to be known of this very sandbox before its gateway starts.
         state_dir = sandbox.broker(1).node.home / "brimline"
         sandbox.broker(1).alter_properties({"brimline.state.dir": str(state_dir)})
         with beside_broker("gateway", sandbox, 1), beside_broker("guard", sandbox, 1) as guard:
             busy_topic = _story(sandbox, guard.address)
-            demo_ceiling.ceiling(sandbox, guard, busy_topic)
+            demo_ceiling.ceiling(
+                sandbox,
+                guard,
+                busy_topic,
+                percent=demo_ceiling.CEILING,
+                fence="80 %",
+                used=lambda: f"{used_percent(sandbox, sandbox.broker(1).log_dirs[0]):5.1f} % used",
+            )
 
 
 def _story(sandbox: Sandbox, guard: str) -> str:
@@ -66,36 +73,34 @@ def _story(sandbox: Sandbox, guard: str) -> str:
     first, _second = sandbox.broker(1).log_dirs
     # Each topic goes to the disk with the fewest partitions.
     for topic in ("orders", "clicks", "debug-logs"):
-        _create(sandbox, topic)
+        create(sandbox, topic)
     elsewhere = next(topic for topic in ("clicks", "orders") if not _is_in(sandbox, first, topic))
     here = "orders" if elsewhere == "clicks" else "clicks"
-    _fill(servers, "debug-logs", megabytes=40)
+    fill(servers, "debug-logs", megabytes=40)
     show(f"'{here}' and 'debug-logs' are on the first disk, '{elsewhere}' is on the second.")
     with producing(servers, here, _RATE) as busy, producing(servers, elsewhere, 200) as calm:
         wait_for(lambda: is_fenced(guard))
         say("The first disk is over its limit of 80 %. The broker lives; Produce to that disk is refused:")
         run("status", "--url", guard)
         stands_at = busy.acknowledged()
-        show(f"a client that does not retry is told: {_refusal(servers, here)}")
+        show(f"a client that does not retry is told: {refusal(servers, here)}")
         _watch(sandbox, first, here, busy, elsewhere, calm)
-        show(f"reading goes on: {_count(servers, here):,} records of '{here}' read from the full disk")
+        show(f"reading goes on: {count(servers, here):,} records of '{here}' read from the full disk")
 
         say("The cure is the one every operator knows: give 'debug-logs' less retention.")
-        _lower_retention(sandbox, "debug-logs")
+        lower_retention(sandbox, "debug-logs")
         wait_for(lambda: not is_fenced(guard) and busy.acknowledged() > stands_at)
         say("Space came back, the fence lifted by itself, and so did the writing:")
         _watch(sandbox, first, here, busy, elsewhere, calm)
         acknowledged = {here: busy.finish(), elsewhere: calm.finish()}
     for topic, expected in acknowledged.items():
-        show(
-            f"'{topic}': {expected:,} records acknowledged, {_count(servers, topic):,} in the log, each once, in order"
-        )
-        if _count(servers, topic) != expected:
+        show(f"'{topic}': {expected:,} records acknowledged, {count(servers, topic):,} in the log, each once, in order")
+        if count(servers, topic) != expected:
             raise RuntimeError(f"records of {topic} are missing")
     return here
 
 
-def _create(sandbox: Sandbox, topic: str) -> None:
+def create(sandbox: Sandbox, topic: str) -> None:
     client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
     client.create_topics([NewTopic(topic, 1, 1)])
     client.close()
@@ -111,7 +116,7 @@ def _last_words(log: str) -> str:
     return causes[-1] if causes else "no space left on its disk"
 
 
-def _fill(servers: str, topic: str, megabytes: int) -> None:
+def fill(servers: str, topic: str, megabytes: int) -> None:
     producer = KafkaProducer(bootstrap_servers=servers, linger_ms=20, batch_size=200_000)
     for _ in range(megabytes * 1000):
         producer.send(topic, b"x" * 1000, partition=0)
@@ -119,7 +124,7 @@ def _fill(servers: str, topic: str, megabytes: int) -> None:
     producer.close()
 
 
-def _refusal(servers: str, topic: str) -> str:
+def refusal(servers: str, topic: str) -> str:
     producer = KafkaProducer(bootstrap_servers=servers, retries=0, enable_idempotence=False)
     try:
         producer.send(topic, b"one more", partition=0).get(timeout=30)
@@ -140,7 +145,7 @@ def _watch(sandbox: Sandbox, log_dir: Path, here: str, busy: Producer, elsewhere
         time.sleep(1)
 
 
-def _count(servers: str, topic: str) -> int:
+def count(servers: str, topic: str) -> int:
     """How many records a reader gets from the beginning to the end; they must be numbered from 0 in order."""
     consumer = KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest", enable_auto_commit=False)
     try:
@@ -158,7 +163,7 @@ def _count(servers: str, topic: str) -> int:
         consumer.close()
 
 
-def _lower_retention(sandbox: Sandbox, topic: str) -> None:
+def lower_retention(sandbox: Sandbox, topic: str) -> None:
     arguments = (
         "--bootstrap-server",
         sandbox.admin_servers,

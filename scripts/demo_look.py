@@ -10,8 +10,8 @@ from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from scripts.demo_steps import run, say, wait_for
 
 
-def look() -> None:
-    say("Starting a real Kafka 4.3.1: two brokers, each with two disks of 64 MiB…")
+def look(disks: str) -> None:
+    say(f"Starting a real Kafka 4.3.1: two brokers, each with two {disks}…")
     volume = VolumeSpec(size=Bytes(64 << 20))
     with Sandbox(SandboxSpec(brokers=2, volumes=(volume, volume), tiered=True)) as sandbox:
         server = sandbox.bootstrap_servers

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Run a real Kafka cluster on small bounded volumes until ctrl-C, SIGTERM or the command `quit`. Everything it makes
-ends with it. While it runs it reads commands from its input: `help` lists them."""
+ends with it. While it runs it reads commands from its input: `help` lists them. Where the kernel refuses private mounts
+(or with BRIMLINE_SANDBOX_PLAIN=1) volumes are plain folders without bounds, and it says so."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
