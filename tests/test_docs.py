@@ -10,7 +10,7 @@ from brimline.model import Reason
 from scripts.reference import PAGES
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 TEST_NAMES = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 LINKS = re.compile(r"\]\((?!#)([^)#]+)(?:#[^)]*)?\)")
 
