@@ -13,10 +13,12 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from tests.waiting import PATIENCE_SECONDS
 
+_PATIENT = {"bootstrap_timeout_ms": int(PATIENCE_SECONDS * 1000)}
+
 
 @contextmanager
 def kafka_producer(servers: str, **settings: Any) -> Iterator[KafkaProducer]:
-    producer = KafkaProducer(bootstrap_servers=servers, **settings)
+    producer = KafkaProducer(bootstrap_servers=servers, **{**_PATIENT, **settings})
     try:
         yield producer
     finally:
@@ -28,7 +30,7 @@ def kafka_producer(servers: str, **settings: Any) -> Iterator[KafkaProducer]:
 
 @contextmanager
 def kafka_consumer(servers: str, *topics: str, **settings: Any) -> Iterator[KafkaConsumer]:
-    consumer = KafkaConsumer(*topics, bootstrap_servers=servers, **settings)
+    consumer = KafkaConsumer(*topics, bootstrap_servers=servers, **{**_PATIENT, **settings})
     try:
         yield consumer
     finally:
@@ -37,7 +39,7 @@ def kafka_consumer(servers: str, *topics: str, **settings: Any) -> Iterator[Kafk
 
 @contextmanager
 def kafka_admin(servers: str) -> Iterator[KafkaAdminClient]:
-    client = KafkaAdminClient(bootstrap_servers=servers)
+    client = KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=int(PATIENCE_SECONDS * 1000), **_PATIENT)
     try:
         yield client
     finally:

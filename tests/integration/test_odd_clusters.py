@@ -25,7 +25,10 @@ VOLUME = VolumeSpec(size=Bytes(64 << 20))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreeDirs:
-    """Each has a role of its own: one breaks, and between the others a replica moves."""
+    """Each has a role of its own: between two a replica moves, slowly, and the third may break.
+
+    The move has begun before that: with an offline log dir a broker begins none.
+    """
 
     sandbox: Sandbox
     broken: Path
@@ -49,6 +52,9 @@ def three_dirs() -> Iterator[ThreeDirs]:
         *_, broken = (path for path in log_dirs[1:] if path != source)
         (target,) = set(held) - {source, broken}
         partition = next(number for number in range(3) if f"orders-{number}" in held[broken])
+        with kafka_admin(sandbox.admin_servers) as client:
+            client.alter_replica_log_dirs({TopicPartitionReplica("moving", 0, 1): str(target)})
+        eventually(lambda: any(sandbox.outside(target).glob("moving-0.*-future")))
         yield ThreeDirs(sandbox=sandbox, broken=broken, source=source, target=target, partition=partition)
 
 
@@ -102,15 +108,10 @@ def _errors(output: str) -> dict[str, str | None]:
 
 
 def test_a_future_replica_is_marked(three_dirs: ThreeDirs) -> None:
-    sandbox, source, target = three_dirs.sandbox, three_dirs.source, three_dirs.target
-    with kafka_admin(sandbox.admin_servers) as client:
-        client.alter_replica_log_dirs({TopicPartitionReplica("moving", 0, 1): str(target)})
-    eventually(lambda: any(sandbox.outside(target).glob("moving-0.*-future")))
-
-    with admin(sandbox) as observer:
+    with admin(three_dirs.sandbox) as observer:
         (answer,) = observer.describe_log_dirs().values()
     moving = {path: log_dir.replica_infos.get(TopicPartition("moving", 0)) for path, log_dir in answer.log_dirs.items()}
-    current, future = moving[str(source)], moving[str(target)]
+    current, future = moving[str(three_dirs.source)], moving[str(three_dirs.target)]
 
     assert current is not None
     assert future is not None
