@@ -4,7 +4,6 @@ Nothing is ever filled here: the fence is a few dozen megabytes above what is us
 """
 
 import shutil
-import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,21 +26,15 @@ _PER_CYCLE = 16 * _MIB
 _RATE = 4000
 
 
-def main() -> int:
+def in_plain_folders() -> None:
     say(
         "Small disks of its own cannot be had here, so this runs in plain folders, with limits just beside the disk's "
         "present use; stock Kafka's death of a full disk, and a second disk that goes on meanwhile, cannot be shown so."
     )
-    try:
-        look("log dirs")
-        with TemporaryDirectory(prefix="brimline-demo-") as folder:
-            ceiling = _with_brimline(Path(folder, "landing"))
-            fleet(Path(folder, "landing"), Path(folder, "warehouse"), ceiling)
-    except Unsettled as error:
-        print(f"demo: {error}; others may be using this disk at the same time: try again", file=sys.stderr)
-        return 1
-    say("The clusters are gone, and so is everything they made. Start your own with: .venv/bin/brimline sandbox up")
-    return 0
+    look("log dirs")
+    with TemporaryDirectory(prefix="brimline-demo-") as folder:
+        ceiling = _with_brimline(Path(folder, "landing"))
+        fleet(Path(folder, "landing"), Path(folder, "warehouse"), ceiling)
 
 
 def _with_brimline(landing: Path) -> int:

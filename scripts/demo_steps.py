@@ -63,7 +63,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > give_up_at:
-            raise Unsettled(f"the cluster did not settle within {PATIENCE_SECONDS} s")
+            raise Unsettled(
+                f"the cluster did not settle within {PATIENCE_SECONDS} s: this machine or this disk is busy"
+            )
         time.sleep(0.2)
 
 
