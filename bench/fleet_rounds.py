@@ -2,7 +2,7 @@
 
 ``python -m bench.fleet_rounds 5`` does five. Each takes a small fleet in, into a warehouse of its own, and makes every
 table; then Java's own beans say what the JVM's memory pools held at most. The rounds are done once more with the code
-cache that Java would choose for these flags, until it is full.
+cache that Java would choose for these flags, until it is crowded.
 """
 
 import json
@@ -26,8 +26,8 @@ JAVAS_CHOICE = "48m"
 """Of Java 17 to 25, with the first compiler alone."""
 CODE_CACHE = "CodeCache"
 MIB = 1 << 20
-FULL = 0.98
-"""Of the code cache: from here on Java throws away what it compiled, and what needs space at once may end the JVM."""
+CROWDED = 0.9
+"""From here on Java throws compiled code away to make room; what needs room meanwhile fails, or the whole JVM does."""
 
 Pools = Mapping[str, tuple[int, int]]
 """The most that each held, and its limit (-1: none), in bytes."""
@@ -51,14 +51,15 @@ def figures(rounds: int = ROUNDS) -> Iterator[AgainstGoal]:
 def _with_javas_choice(folder: Path, rounds: int) -> AgainstGoal:
     found = list(_rounds(folder, rounds, {JVM_LAST_WORD: f"-XX:ReservedCodeCacheSize={JAVAS_CHOICE}"}))
     most, limit = found[-1][CODE_CACHE] if found else (0, -1)
-    end = "full" if found and _is_full(found[-1]) else "not full" if len(found) == rounds else "failed in the next"
-    what = f"with the {JAVAS_CHOICE} that Java would choose: {CODE_CACHE} after round {len(found)} ({end})"
+    is_whole = len(found) == rounds or (found and _is_crowded(found[-1]))
+    end = "" if is_whole else ", failed in the next"
+    what = f"with the {JAVAS_CHOICE} that Java would choose: {CODE_CACHE} after round {len(found)}{end}"
     return _held(what, most, limit)
 
 
-def _is_full(pools: Pools) -> bool:
+def _is_crowded(pools: Pools) -> bool:
     most, limit = pools[CODE_CACHE]
-    return most >= FULL * limit
+    return most >= CROWDED * limit
 
 
 def _held(what: str, most: int, limit: int) -> AgainstGoal:
@@ -81,7 +82,7 @@ def _rounds(folder: Path, rounds: int, environment: Mapping[str, str] | None = N
 
 
 def rounds_here(folder: Path, rounds: int) -> Iterator[Pools]:
-    """Until the code cache is full, or that many."""
+    """Until the code cache is crowded, or that many."""
     from brimline.fleet.progress import Lines, Progress
     from brimline.fleet.run import run_round
     from brimline.fleet.session import SessionSettings, spark_session
@@ -100,7 +101,7 @@ def rounds_here(folder: Path, rounds: int) -> Iterator[Pools]:
             peaks = {bean.getName(): bean.getPeakUsage() for bean in beans}
             pools = {pool: (peak.getUsed(), peak.getMax()) for pool, peak in peaks.items()}
             yield pools
-            if _is_full(pools):
+            if _is_crowded(pools):
                 return
 
 
