@@ -22,7 +22,8 @@ from types import TracebackType
 from brimline.fleet.errors import FleetError
 from brimline.sandbox.java import QUICK_START, find_java
 
-_START_SECONDS = 120
+_START_SECONDS = 600
+"""Only for one that hangs: when it dies that is seen at once, and a machine may be busy."""
 _END_SECONDS = 30
 _LAST_WORDS = 2000
 # What Spark asks for since Java 17, as its own launcher does
