@@ -20,6 +20,7 @@ from brimline.wire.describe_log_dirs_request import AskedLogDirs, encode_request
 from tests.gateway.describing import decoded, drive
 from tests.gateway.marked_proxy import MarkedProxy, in_front_of, read_frame, write_frame
 from tests.integration.cluster import TIERED, brimline, create_topic, produce
+from tests.integration.full_disks import NEVER_LATE
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -46,8 +47,9 @@ class Fronted:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Fronted]:
+    spec = SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True, fronted=True, properties=NEVER_LATE)
     with ExitStack() as stack:
-        sandbox = stack.enter_context(Sandbox(SandboxSpec(brokers=2, volumes=VOLUMES, tiered=True, fronted=True)))
+        sandbox = stack.enter_context(Sandbox(spec))
         worker = DescribeWorker(access(sandbox.broker(1)), deadline_seconds=PATIENCE_SECONDS)
         stack.callback(worker.close)
         gateway = stack.enter_context(in_front_of(sandbox.broker(1), worker))

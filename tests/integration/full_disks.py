@@ -126,7 +126,7 @@ def end_offset(sandbox: Sandbox, topic: str, partition: int = 0) -> int:
 def count_readable(servers: str, topic: str, wanted: int) -> int:
     """Read so many records of partition 0 from its beginning, as a client that starts now."""
     where = TopicPartition(topic, 0)
-    with kafka_consumer(servers, auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
+    with kafka_consumer(servers, auto_offset_reset="earliest", enable_auto_commit=False, check_crcs=False) as consumer:
         consumer.assign([where])
         consumer.seek_to_beginning(where)
         eventually(lambda: consumer.poll(timeout_ms=500) is not None and consumer.position(where) >= wanted)

@@ -310,7 +310,7 @@ def test_batches_of_several_megabytes_both_ways(
 ) -> None:
     topic = f"big-{is_looked_into}"
     create_topic(sandbox, topic, config={"max.message.bytes": str(8 << 20)})
-    values = [random_bytes((3 << 20) + number) for number in range(4)]
+    values = [random_bytes((3 << 20) + number) for number in range(2)]
     with fence(fronting, topic="somewhere-else") if is_looked_into else nullcontext():
         with kafka_producer(sandbox.bootstrap_servers, max_request_size=8 << 20) as producer:
             for sent in [producer.send(topic, value, partition=0) for value in values]:
