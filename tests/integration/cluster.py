@@ -37,6 +37,13 @@ _PATIENT = {
 }
 
 
+THROTTLED_FOR_GOOD = {
+    "alter.log.dirs.replication.quota.window.size.seconds": "3600",
+    "replication.quota.window.size.seconds": "3600",
+}
+"""A throttle is a rate over a window, of 11 s by default: what takes longer would get its next megabyte."""
+
+
 def running_servers(sandbox: Sandbox) -> str:
     """kafka-python may knock at one closed door again and again until its time is over, and never at the next."""
     return ",".join(broker.admin_address for broker in sandbox.brokers if broker.is_running)
@@ -100,7 +107,7 @@ def configure(sandbox: Sandbox, kind: Literal["TOPIC", "BROKER"], name: str, con
 
 
 def move_log_dirs_slowly(sandbox: Sandbox) -> None:
-    """AlterReplicaLogDirs then stands still in the middle, until ``move_log_dirs_quickly``.
+    """AlterReplicaLogDirs then stands still in the middle, ``THROTTLED_FOR_GOOD``, until ``move_log_dirs_quickly``.
 
     Said before there is anything to move: a broker may act on it a moment later than it knows of it.
     """

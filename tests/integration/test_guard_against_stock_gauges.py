@@ -18,6 +18,7 @@ from brimline.metrics import catalogue
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import (
+    THROTTLED_FOR_GOOD,
     TIERED,
     configure,
     create_topic,
@@ -271,7 +272,7 @@ def test_stock_has_a_bean_for_the_metadata_log_that_reads_0(stock: Guarded) -> N
 def moving(version: str, folder: Path) -> Iterator[tuple[Guarded, Path, Path]]:
     """AlterReplicaLogDirs, throttled so that it stands still in the middle; the log dirs from and to."""
     volume = VolumeSpec(size=Bytes(64 * MIB))
-    with Sandbox(SandboxSpec(version=version, volumes=(volume, volume))) as sandbox:
+    with Sandbox(SandboxSpec(version=version, volumes=(volume, volume), properties=THROTTLED_FOR_GOOD)) as sandbox:
         move_log_dirs_slowly(sandbox)
         create_topic(sandbox, "moving", config={**SMALL, "retention.bytes": str(10 * MIB)})
         produce(sandbox, "moving", 6)

@@ -14,7 +14,15 @@ from kafka import TopicPartitionReplica
 from brimline import BrokerId, TopicPartition
 from brimline.model import Bytes, FailureKind, KafkaError
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import CALM, admin, brimline, create_topic, move_log_dirs_slowly, produce
+from tests.integration.cluster import (
+    CALM,
+    THROTTLED_FOR_GOOD,
+    admin,
+    brimline,
+    create_topic,
+    move_log_dirs_slowly,
+    produce,
+)
 from tests.integration.kafka_clients import kafka_admin
 from tests.waiting import eventually
 
@@ -40,7 +48,7 @@ class ThreeDirs:
 
 @pytest.fixture(scope="module")
 def three_dirs() -> Iterator[ThreeDirs]:
-    with Sandbox(SandboxSpec(volumes=(VOLUME, VOLUME, VOLUME))) as sandbox:
+    with Sandbox(SandboxSpec(volumes=(VOLUME, VOLUME, VOLUME), properties=THROTTLED_FOR_GOOD)) as sandbox:
         move_log_dirs_slowly(sandbox)
         create_topic(sandbox, "moving")
         produce(sandbox, "moving", 6)

@@ -15,7 +15,16 @@ from brimline.model import Bytes, Reason, ReplicaInfo, TopicPartition
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import RATHER_CALM, TIERED, admin, brimline, configure, create_topic, produce
+from tests.integration.cluster import (
+    RATHER_CALM,
+    THROTTLED_FOR_GOOD,
+    TIERED,
+    admin,
+    brimline,
+    configure,
+    create_topic,
+    produce,
+)
 from tests.integration.kafka_clients import kafka_admin, kafka_producer
 from tests.integration.segment_files import segment_files
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -185,6 +194,7 @@ def pair() -> Iterator[Sandbox]:
     """Two brokers that both have the metadata topic; a leader may be elected that lacks records."""
     properties = {
         **RATHER_CALM,
+        **THROTTLED_FOR_GOOD,
         "unclean.leader.election.enable": "true",
         "replica.lag.time.max.ms": "2000",
         "rlmm.config.remote.log.metadata.topic.replication.factor": "2",

@@ -24,7 +24,15 @@ from brimline.observe.scan_reconcile import reconcile
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment
-from tests.integration.cluster import CALM, TIERED, admin, create_topic, move_log_dirs_slowly, produce
+from tests.integration.cluster import (
+    CALM,
+    THROTTLED_FOR_GOOD,
+    TIERED,
+    admin,
+    create_topic,
+    move_log_dirs_slowly,
+    produce,
+)
 from tests.integration.kafka_clients import kafka_admin, kafka_consumer, kafka_producer, meanwhile
 from tests.integration.segment_files import segment_files
 from tests.integration.test_remote_info import is_settled, remote_segments
@@ -168,7 +176,7 @@ def test_a_remembering_scanner_sees_what_a_fresh_one_sees(quiet: Sandbox) -> Non
 @pytest.fixture(scope="module")
 def changing() -> Iterator[Sandbox]:
     """What is deleted is renamed soon, and waits."""
-    waits = {**BUSY, "log.segment.delete.delay.ms": "600000"}
+    waits = {**BUSY, **THROTTLED_FOR_GOOD, "log.segment.delete.delay.ms": "600000"}
     with Sandbox(SandboxSpec(volumes=(VOLUME, VOLUME), properties=waits)) as running:
         yield running
 
