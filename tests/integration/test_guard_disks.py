@@ -3,16 +3,19 @@
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from brimline.sandbox.filling import usable_bytes
 from tests.integration.cluster import brimline, brimline_inside, configure, create_topic, produce
 from tests.integration.guarded import QUICK, guard, write_config
-from tests.integration.kafka_clients import kafka_admin
+from tests.integration.kafka_clients import kafka_admin, meanwhile
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -91,15 +94,31 @@ def test_the_state_is_true_from_the_first_answer(sandbox: Sandbox, tmp_path: Pat
 
 
 def test_near_the_limit_it_looks_long_before_the_interval_is_over(sandbox: Sandbox, tmp_path: Path) -> None:
-    """The interval is ten minutes; filling is seen because the fill rate says to look sooner."""
+    """The interval is ten minutes; filling is seen because the fill rate says to look sooner.
+
+    The volume fills all the time, from before the first look on: had it stood still between the first two, the next one
+    would be due in ten minutes.
+    """
     added = {**BY_BYTES, "disk.usage.check.interval.ms": "600000"}
-    with guard(sandbox, tmp_path / "log", added) as running:
-        first = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(24 * MIB))
-        eventually(lambda: running.state()["volumes"][0]["fillRateBytesPerSecond"] is not None)
-        second = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(12 * MIB))
+    log_dir = sandbox.broker(1).log_dirs[0]
+    growing = sandbox.outside(log_dir.parent / "growing")
+    with meanwhile(partial(fill_slowly, growing)), guard(sandbox, tmp_path / "log", added) as running:
+        eventually(lambda: (running.state()["volumes"][0]["fillRateBytesPerSecond"] or 0) > 0)
+        states = running.states()
+        foreign = sandbox.fill(log_dir, leave_free=Bytes(12 * MIB))
         eventually(lambda: running.states()[FIRST] == "full")
-        sandbox.unfill(first)
-        sandbox.unfill(second)
+    sandbox.unfill(foreign)
+    growing.unlink()
+
+    assert states[FIRST] == "ok"
+
+
+def fill_slowly(path: Path, stop: threading.Event) -> None:
+    """Less than half a megabyte a second, and never as far as the limit."""
+    with path.open("wb", buffering=0) as file:
+        while not stop.wait(0.01):
+            if usable_bytes(path) > 24 * MIB:
+                file.write(bytes(4096))
 
 
 def test_a_limit_is_reloaded_and_a_port_is_not(sandbox: Sandbox, tmp_path: Path) -> None:
