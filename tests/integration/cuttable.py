@@ -45,7 +45,11 @@ class Cuttable:
             if self._is_cut:
                 client.close()
                 return
-            upstream = socket.create_connection(("127.0.0.1", self._upstream))
+            try:
+                upstream = socket.create_connection(("127.0.0.1", self._upstream))
+            except OSError:  # nobody is there just now: so it is for who came
+                client.close()
+                return
             self._open |= {client, upstream}
         for source, sink in ((client, upstream), (upstream, client)):
             threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()

@@ -1,27 +1,38 @@
 """A topic with several replicas: a load on it, who is in sync, and what a consumer reads back."""
 
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.errors import KafkaError as ClientError
 
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import PATIENCE_SECONDS, eventually
 from tests.integration.full_disks import admin_client, end_offset
+from tests.integration.kafka_clients import kafka_consumer, meanwhile
+from tests.waiting import PATIENCE_SECONDS, eventually
+
+_RECORD_BYTES = 2000
+_RECORDS_AT_ONCE = 2
+_MOST_UNANSWERED = 20_000
 
 
 class Load:
-    """Writes to all partitions, at a steady pace, and remembers what was acknowledged where."""
+    """Writes to all partitions and remembers what was acknowledged where: a start, then a slow and steady pace.
 
-    def __init__(self, servers: str, topic: str, partitions: Iterable[int]) -> None:
+    The pace is a bound: a machine that is busy writes less. So disks that fill while a test waits fill slowly.
+    """
+
+    def __init__(self, servers: str, topic: str, partitions: Iterable[int], *, first_bytes: int = 3 << 19) -> None:
+        """``first_bytes``: to each partition, at once."""
         self._topic = topic
-        self._partitions = tuple(partitions)
+        self._unanswered = dict.fromkeys(partitions, 0)
+        self._first_records = first_bytes // _RECORD_BYTES
+        self._number = 0
         self._producer = Producer(
-            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 600_000}
+            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 900_000}
         )
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -35,23 +46,31 @@ class Load:
         """Returns when everything that was sent is acknowledged."""
         self._ending.set()
         self._thread.join(PATIENCE_SECONDS)
-        assert self._producer.flush(PATIENCE_SECONDS) == 0
+        assert not self._thread.is_alive(), "the load did not end"
+        assert self._producer.flush(PATIENCE_SECONDS) == 0, "records were not acknowledged"
 
     def _run(self) -> None:
-        number = 0
+        self._send(self._first_records)
         while not self._ending.wait(0.02):
-            for partition in self._partitions:
-                for _ in range(5):
-                    number += 1
-                    value = number.to_bytes(8) + bytes(2000)
-                    self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
-            self._producer.poll(0)
+            self._send(_RECORDS_AT_ONCE)
+
+    def _send(self, records: int) -> None:
+        for partition, unanswered in self._unanswered.items():
+            if unanswered > _MOST_UNANSWERED:
+                continue  # it is refused for a while
+            for _ in range(records):
+                self._number += 1
+                self._unanswered[partition] += 1
+                value = self._number.to_bytes(8) + bytes(_RECORD_BYTES - 8)
+                self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
+        self._producer.poll(0)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         partition, offset, value = message.partition(), message.offset(), message.value()
         if error is not None or partition is None or offset is None or not isinstance(value, bytes):
             self.failures.append(str(error))
         else:
+            self._unanswered[partition] -= 1
             self.acknowledged[partition, offset] = value[:8]
 
 
@@ -67,6 +86,19 @@ def in_sync(sandbox: Sandbox, topic: str, partition: int) -> set[int]:
         return set(described(client, topic, partition)["isr_nodes"])
 
 
+def wait_for_isr(sandbox: Sandbox, topic: str, wanted: Mapping[int, Iterable[int]]) -> None:
+    """Partition → its replicas in sync."""
+    sets = {partition: set(brokers) for partition, brokers in wanted.items()}
+    with admin_client(sandbox) as client:
+
+        def found() -> dict[int, set[int]]:
+            with suppress(ClientError):  # it may be asked again
+                return {partition: set(described(client, topic, partition)["isr_nodes"]) for partition in sets}
+            return {}
+
+        eventually(lambda: found() == sets)
+
+
 class InSync:
     """Watches who is in sync, several times a second, until the end of the block."""
 
@@ -74,45 +106,38 @@ class InSync:
         self._sandbox = sandbox
         self._topic = topic
         self._partition = partition
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._has_seen_all = False
+        self._watching = ExitStack()
         self.looks = 0
         self.seen: set[frozenset[int]] = set()
 
     def __enter__(self) -> "InSync":
-        self._thread.start()
+        self._watching.enter_context(meanwhile(self._watch))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._ending.set()
-        self._thread.join(PATIENCE_SECONDS)
-        assert kind is not None or self._has_seen_all, "nobody watched to the end"
+    def __exit__(self, *error: Any) -> None:
+        self._watching.__exit__(*error)
 
-    def _watch(self) -> None:
-        with admin_client(self._sandbox) as client:
-            while not self._ending.wait(0.2):
-                with suppress(ClientError):  # a look that fails does not count, and the next one may succeed
+    def _watch(self, ending: threading.Event) -> None:
+        while not ending.is_set():
+            # A look that fails does not count. Whatever the client has against it, the next client has not.
+            with suppress(ClientError, OSError), admin_client(self._sandbox) as client:
+                while not ending.wait(0.2):
                     self.seen.add(frozenset(described(client, self._topic, self._partition)["isr_nodes"]))
                     self.looks += 1
-        self._has_seen_all = True
 
 
 def read_back(sandbox: Sandbox, topic: str, partition: int) -> dict[tuple[int, int], bytes]:
     where = TopicPartition(topic, partition)
     end = end_offset(sandbox, topic, partition)
-    consumer = KafkaConsumer(bootstrap_servers=sandbox.bootstrap_servers, enable_auto_commit=False)
     found: dict[tuple[int, int], bytes] = {}
-    try:
+    with kafka_consumer(sandbox.bootstrap_servers, enable_auto_commit=False) as consumer:
         consumer.assign([where])
         consumer.seek_to_beginning(where)
 
-        def is_read() -> bool:
+        def position() -> int:
             for records in consumer.poll(timeout_ms=500).values():
                 found.update({(partition, record.offset): record.value[:8] for record in records})
-            return bool(consumer.position(where) >= end)
+            return int(consumer.position(where))
 
-        eventually(is_read)
-    finally:
-        consumer.close()
+        eventually(lambda: position() >= end)
     return found

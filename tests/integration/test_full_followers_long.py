@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,16 +12,17 @@ from kafka import TopicPartition
 
 from brimline.decide.peer_disks import SHORTEST_PATIENCE
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import eventually
-from tests.integration.full_disks import admin_client, clean_up, end_offset, refused_batches
+from tests.integration.full_disks import admin_client, clean_up, end_offset, refused_batches, wait_for_refusal
 from tests.integration.full_followers import (
+    ASSIGNMENT,
     BROKERS,
     FOLLOWER,
     FULL,
+    HEALTHY,
     LEADER,
-    MIB,
     OTHER_FOLLOWER,
     REPLICATING,
+    RESTARTED,
     Guarded,
     acknowledged,
     create_spread_topic,
@@ -33,17 +35,19 @@ from tests.integration.full_followers import (
     three_brokers,
     verify_same_everywhere,
 )
-from tests.integration.replicated import InSync, described, in_sync
+from tests.integration.replicated import described, wait_for_isr
+from tests.waiting import PATIENCE_SECONDS, eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 _PREFERRED = 0
-assert SHORTEST_PATIENCE < 45, "tests here wait for it"
+LAG_SECONDS = int(REPLICATING["replica.lag.time.max.ms"]) / 1000
+assert SHORTEST_PATIENCE < PATIENCE_SECONDS / 2, "tests here wait for it"
 
 
 @pytest.fixture(scope="module", params=["4.3.1", "3.9.2"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with Sandbox(three_brokers(request.param, REPLICATING)) as running:
+    with Sandbox(three_brokers(request.param, {**REPLICATING, **RESTARTED})) as running:
         yield running
 
 
@@ -119,30 +123,45 @@ def lead(sandbox: Sandbox, topic: str, partition: int, broker: int) -> None:
         eventually(elected)
 
 
+def wait_until_skipped(sandbox: Sandbox, topic: str, running: Guards) -> None:
+    """By whoever leads: its gateway is told so, and has done it."""
+    eventually(lambda: leader_of(sandbox, topic, FULL) in (LEADER, OTHER_FOLLOWER))
+    leader = running[leader_of(sandbox, topic, FULL)]
+    eventually(lambda: skipped(leader).get(FOLLOWER) == 1)
+    before = leader.gateway.state()["skips"]["partitionsSkipped"]
+    eventually(lambda: leader.gateway.state()["skips"]["partitionsSkipped"] > before)
+
+
 def test_everything_is_restarted_one_by_one_while_a_follower_is_full(sandbox: Sandbox, tmp_path: Path) -> None:
     topic = "restarted"
     with guards(sandbox, tmp_path, "auto") as running:
         create_spread_topic(sandbox, topic)
         with load_on(sandbox, topic) as load:
             foreign = fill_follower(sandbox)
-            eventually(lambda: skipped(running[LEADER]) == {FOLLOWER: 1})
-            stopped_at = size(sandbox, topic, FOLLOWER, FULL)
+            wait_until_skipped(sandbox, topic, running)
             for broker in (OTHER_FOLLOWER, FOLLOWER, LEADER):
+                # Whoever is left can lead.
+                wait_for_isr(sandbox, topic, {FULL: (LEADER, OTHER_FOLLOWER), HEALTHY: BROKERS})
                 running.stop(broker)
                 sandbox.broker(broker).restart()
                 running.start(broker)
-                leader = leader_of(sandbox, topic, FULL)
-                assert leader != FOLLOWER
-                eventually(lambda: skipped(running[leader_of(sandbox, topic, FULL)]).get(FOLLOWER) == 1)
-                stored = acknowledged(load, FULL)
+                wait_until_skipped(sandbox, topic, running)
+                stopped_at, stored = size(sandbox, topic, FOLLOWER, FULL), acknowledged(load, FULL)
                 eventually(lambda: acknowledged(load, FULL) > stored + 200)  # noqa: B023 (called at once)
-            # What came through: from the end of one guard's word, or the start of a gateway, until the next look.
-            assert size(sandbox, topic, FOLLOWER, FULL) < stopped_at + 10 * MIB
+                assert size(sandbox, topic, FOLLOWER, FULL) == stopped_at
 
             sandbox.unfill(foreign)
-            eventually(lambda: in_sync(sandbox, topic, FULL) == set(BROKERS))
+            wait_for_isr(sandbox, topic, ASSIGNMENT)
         verify_same_everywhere(sandbox, topic, load)
     assert signs_of_death(sandbox) == []
+
+
+def assert_refused(sandbox: Sandbox, topic: str, leader: Guarded) -> None:
+    """So many that some have been answered and sent again: what was under way is stored by then, and no more comes."""
+    wait_for_refusal(leader.gateway, topic, beyond=refused_batches(leader.gateway, topic) + 20)
+    end = end_offset(sandbox, topic, FULL)
+    wait_for_refusal(leader.gateway, topic, beyond=refused_batches(leader.gateway, topic) + 20)
+    assert end_offset(sandbox, topic, FULL) == end
 
 
 def test_a_full_follower_that_comes_to_lead_is_refused_to_producers_by_its_own_guard(
@@ -153,17 +172,11 @@ def test_a_full_follower_that_comes_to_lead_is_refused_to_producers_by_its_own_g
         create_spread_topic(sandbox, topic)
         with load_on(sandbox, topic) as load:
             foreign = fill_follower(sandbox)
-            eventually(lambda: refused_batches(running[LEADER].gateway, topic) > 0)
-            end = end_offset(sandbox, topic, FULL)
+            for leader in (LEADER, FOLLOWER, OTHER_FOLLOWER):
+                lead(sandbox, topic, FULL, leader)
+                assert_refused(sandbox, topic, running[leader])
+            wait_for_isr(sandbox, topic, ASSIGNMENT)
 
-            lead(sandbox, topic, FULL, FOLLOWER)
-            eventually(lambda: refused_batches(running[FOLLOWER].gateway, topic) > 0)
-            lead(sandbox, topic, FULL, OTHER_FOLLOWER)
-            eventually(lambda: refused_batches(running[OTHER_FOLLOWER].gateway, topic) > 0)
-
-            # A new leader's guard looks at what it leads every check: until then some records pass.
-            assert end_offset(sandbox, topic, FULL) < end + 1000
-            assert in_sync(sandbox, topic, FULL) == set(BROKERS)
             sandbox.unfill(foreign)
             stored = acknowledged(load, FULL)
             eventually(lambda: acknowledged(load, FULL) > stored + 200)
@@ -177,18 +190,18 @@ def test_without_its_guard_a_leader_replicates_again_until_there_is_one(sandbox:
         create_spread_topic(sandbox, topic)
         with load_on(sandbox, topic) as load:
             foreign = fill_follower(sandbox)
-            eventually(lambda: in_sync(sandbox, topic, FULL) == {LEADER, OTHER_FOLLOWER})
+            wait_for_isr(sandbox, topic, {FULL: (LEADER, OTHER_FOLLOWER)})
 
             leader = running[LEADER]
             os.kill(leader.guard.process.pid, signal.SIGKILL)
             eventually(lambda: "skips-expired" in leader.gateway.events())
-            eventually(lambda: in_sync(sandbox, topic, FULL) == set(BROKERS))
+            wait_for_isr(sandbox, topic, {FULL: BROKERS})
 
             running.stop(LEADER)
             running.start(LEADER)
             eventually(lambda: skipped(running[LEADER]) == {FOLLOWER: 1})
             sandbox.unfill(foreign)
-            eventually(lambda: in_sync(sandbox, topic, FULL) == set(BROKERS))
+            wait_for_isr(sandbox, topic, {FULL: BROKERS})
         verify_same_everywhere(sandbox, topic, load)
     assert signs_of_death(sandbox) == []
 
@@ -210,32 +223,36 @@ def test_a_full_broker_that_cannot_be_asked_is_stale_then_silent_then_full_again
             os.kill(sandbox.broker(FOLLOWER).pid, signal.SIGSTOP)
             try:
                 eventually(lambda: unanswered() == {FOLLOWER: "stale"})
-                assert skipped(running[LEADER]) == {FOLLOWER: 1}
+                while_stale = skipped(running[LEADER])
+                if unanswered() == {FOLLOWER: "stale"}:  # or the machine was so slow that it is past that
+                    assert while_stale == {FOLLOWER: 1}
+                # The broker's session ends too: then it is no broker any more.
                 eventually(lambda: unanswered() in ({FOLLOWER: "silent"}, {}))
                 eventually(lambda: skipped(running[LEADER]) == {})
             finally:
                 os.kill(sandbox.broker(FOLLOWER).pid, signal.SIGCONT)
             eventually(lambda: skipped(running[LEADER]) == {FOLLOWER: 1})
             sandbox.unfill(foreign)
-            eventually(lambda: in_sync(sandbox, topic, FULL) == set(BROKERS))
+            wait_for_isr(sandbox, topic, {FULL: BROKERS})
         verify_same_everywhere(sandbox, topic, load)
     assert signs_of_death(sandbox) == []
 
 
 def test_fence_keeps_the_isr_whole_for_much_longer_than_a_follower_may_lag(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A follower that lags is out of sync by then, and stays out while producers are refused."""
     topic = "fenced"
     with guards(sandbox, tmp_path, "fence") as running:
         create_spread_topic(sandbox, topic)
-        with load_on(sandbox, topic) as load, InSync(sandbox, topic, FULL) as watched:
+        with load_on(sandbox, topic) as load:
             foreign = fill_follower(sandbox)
-            eventually(lambda: refused_batches(running[LEADER].gateway, topic) > 0)
-            end, looked = end_offset(sandbox, topic, FULL), watched.looks
-            # Five times in a second: for 20 seconds, where 4 are enough to be thrown out.
-            eventually(lambda: watched.looks > looked + 100)
-            assert end_offset(sandbox, topic, FULL) < end + 100, "what was under way, and nothing else"
+            assert_refused(sandbox, topic, running[LEADER])
+            end = end_offset(sandbox, topic, FULL)
+            time.sleep(5 * LAG_SECONDS)
+            wait_for_isr(sandbox, topic, {FULL: BROKERS})
+            assert_refused(sandbox, topic, running[LEADER])
+            assert end_offset(sandbox, topic, FULL) == end
             sandbox.unfill(foreign)
             stored = acknowledged(load, FULL)
             eventually(lambda: acknowledged(load, FULL) > stored + 200)
-        assert watched.seen == {frozenset(BROKERS)}
         verify_same_everywhere(sandbox, topic, load)
     assert signs_of_death(sandbox) == []
