@@ -8,6 +8,7 @@ import pytest
 
 from brimline.act import device_lock
 from brimline.act.device_lock import CannotLock, DeviceLock, DeviceTurn, volume_root
+from tests.waiting import PATIENCE_SECONDS
 
 HOLD = (
     "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX); print(flush=True); input()"
@@ -43,7 +44,7 @@ def test_another_process_has_it_until_it_dies(log_dirs: list[str]) -> None:
         holder.stdout.readline()
         while_it_lives = lock.take()
         holder.kill()
-        holder.wait()
+        holder.wait(PATIENCE_SECONDS)
 
     assert (while_it_lives, lock.take()) == (False, True)
     lock.release()

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from brimline.guard.gateway_state import GatewayState, read_gateway_state
+from tests.waiting import PATIENCE_SECONDS
 
 Json = dict[str, Any]
-PATIENCE = 10.0
 
 
 def fence(cause: str = "full", by: str | None = None, partitions: int = 12, **target: str) -> Json:
@@ -83,7 +83,7 @@ class FakeGateway:
 
     def wait_for(self, requests: int = 1) -> None:
         for _ in range(requests):
-            assert self._heard.acquire(timeout=PATIENCE), f"told only {self.told}"
+            assert self._heard.acquire(timeout=PATIENCE_SECONDS), f"told only {self.told}"
 
     def stop(self) -> None:
         """As a killed one: the socket's file stays behind. Again is fine."""

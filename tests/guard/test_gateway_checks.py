@@ -21,6 +21,7 @@ from tests.guard.gateways import state as running
 from tests.guard.test_gateway_findings import DIRECT, ENFORCING, said
 from tests.guard.test_gateway_layout import FRONTED
 from tests.observe.key_store_files import Issued, issue
+from tests.waiting import PATIENCE_SECONDS
 
 BROKER, OTHER = issue("broker7"), issue("broker7")
 
@@ -61,8 +62,8 @@ def broker_that_shows(issued: Issued) -> Iterator[int]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield server.getsockname()[1]
-        thread.join(30)
-        assert not thread.is_alive()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive(), "nobody came to shake hands"
 
 
 def fronted(state_dir: Path, added: str = ENFORCING, broker: str = FRONTED) -> GuardConfig:

@@ -13,7 +13,8 @@ from brimline.guard.gateway_client import LARGEST_ANSWER, GatewayClient, control
 from brimline.guard.gateway_state import Cause
 from brimline.model import BadInput, FailureKind, ObservationFailed
 from tests.guard.files import config
-from tests.guard.gateways import PATIENCE, FakeGateway, document, fake_gateway, fence, refused
+from tests.guard.gateways import FakeGateway, document, fake_gateway, fence, refused
+from tests.waiting import PATIENCE_SECONDS
 
 SOON = 0.2
 
@@ -26,7 +27,7 @@ def gateway(tmp_path: Path) -> Iterator[FakeGateway]:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[GatewayClient]:
-    with GatewayClient(tmp_path / "gateway-7.sock", PATIENCE) as opened:
+    with GatewayClient(tmp_path / "gateway-7.sock", PATIENCE_SECONDS) as opened:
         yield opened
 
 
@@ -157,7 +158,7 @@ def test_after_a_late_answer_the_next_question_gets_its_own(gateway: FakeGateway
         failure_of(client)
         gateway.is_silent = False
         gateway.document = document(pid=1)
-        client.timeout = PATIENCE
+        client.timeout = PATIENCE_SECONDS
 
         assert client.state().pid == 1
 

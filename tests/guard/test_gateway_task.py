@@ -16,8 +16,9 @@ from brimline.guard.gateway_state import GatewayState
 from brimline.guard.gateway_task import LEASE, RENEW, GatewayReport, GatewayTask
 from brimline.guard.worker import Worker
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
-from tests.guard.gateways import PATIENCE, fake_gateway, refused, state
+from tests.guard.gateways import fake_gateway, refused, state
 from tests.guard.ticking import TickingClock
+from tests.waiting import PATIENCE_SECONDS
 
 GONE = Failure(kind=FailureKind.GONE, message="no gateway is running: there is no /run/g.sock")
 HUNG = Failure(kind=FailureKind.TIMED_OUT, message="the gateway did not answer within 2 s")
@@ -187,16 +188,16 @@ def test_one_that_observes_counts_what_it_would_have_refused(tasked: Tasked) -> 
 
 def test_a_decision_reaches_a_real_socket_while_the_task_waits(tmp_path: Path) -> None:
     """Worker, task and client together: the lease comes although the next renewal is far away."""
-    with fake_gateway(tmp_path / "g.sock") as gateway, GatewayClient(gateway.path, PATIENCE) as client:
+    with fake_gateway(tmp_path / "g.sock") as gateway, GatewayClient(gateway.path, PATIENCE_SECONDS) as client:
         stepped = threading.Semaphore(0)
         worker = Worker("gateway", lambda: _stepped(task, stepped))
         task = GatewayTask(client, SystemClock(), worker.wake, lambda _: None, is_wanted=True)
         worker.start()
-        assert stepped.acquire(timeout=PATIENCE)
+        assert stepped.acquire(timeout=PATIENCE_SECONDS)
         task.decided({"/data/a": "why"})
         gateway.wait_for(3)
         worker.end()
-        worker.join(PATIENCE)
+        worker.join(PATIENCE_SECONDS)
 
     leases = [told["full"] for told in gateway.told if told["op"] == "lease"]
     assert leases == [{}, {"/data/a": "why"}]
@@ -205,7 +206,7 @@ def test_a_decision_reaches_a_real_socket_while_the_task_waits(tmp_path: Path) -
 def _stepped(task: GatewayTask, stepped: threading.Semaphore) -> float:
     task.step()
     stepped.release()
-    return PATIENCE
+    return 3600.0
 
 
 def lines_of(*reports: GatewayReport) -> list[str]:

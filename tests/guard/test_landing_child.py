@@ -21,8 +21,8 @@ os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 from brimline.landing.child import main
 main()
 """
-_HANGS = "import time; time.sleep(600)"
-_ENDS_ITSELF = "import signal, time; signal.alarm(1); time.sleep(600)"
+_HANGS = "import time; time.sleep(3600)"
+_ENDS_ITSELF = "import signal, time; signal.alarm(1); time.sleep(3600)"
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def write(landing: Path, state: Path, code: str | None = None, seconds: int = 60, header: Header = HEADER) -> Delivered:
+def write(
+    landing: Path, state: Path, code: str | None = None, seconds: int = 600, header: Header = HEADER
+) -> Delivered:
     if code is None:
         writer = SnapshotWriter(str(landing), state, 7)
     else:
@@ -87,7 +89,7 @@ def test_one_that_hangs_is_ended(landing: Path, state: Path) -> None:
 
 
 def test_one_that_ends_itself_in_time(landing: Path, state: Path) -> None:
-    with pytest.raises(WriterFailed, match="ended after 60 s"):
+    with pytest.raises(WriterFailed, match="ended after 600 s"):
         write(landing, state, _ENDS_ITSELF)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from brimline.guard.worker import Worker
-from tests.guard.ticking import PATIENCE
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def test_waking_it_makes_it_step_at_once() -> None:
 
     worker = Worker("w", step)
     worker.start()
-    assert stepped.acquire(timeout=PATIENCE)
+    assert stepped.acquire(timeout=PATIENCE_SECONDS)
     worker.wake()
-    assert stepped.acquire(timeout=PATIENCE)
+    assert stepped.acquire(timeout=PATIENCE_SECONDS)
     worker.end()
-    worker.join(PATIENCE)
+    worker.join(PATIENCE_SECONDS)
 
     assert not worker.is_alive
 
@@ -48,14 +48,14 @@ def test_one_that_died_of_a_bug_can_be_started_again() -> None:
 
     worker = Worker("w", step)
     worker.start()
-    worker.join(PATIENCE)
+    worker.join(PATIENCE_SECONDS)
     assert not worker.is_alive
 
     worker.start()
 
-    assert again.wait(PATIENCE)
+    assert again.wait(PATIENCE_SECONDS)
     worker.end()
-    worker.join(PATIENCE)
+    worker.join(PATIENCE_SECONDS)
 
 
 def test_one_that_hangs_is_left_behind() -> None:
@@ -64,15 +64,15 @@ def test_one_that_hangs_is_left_behind() -> None:
 
     def step() -> float:
         begun.set()
-        hang.wait(PATIENCE)
+        hang.wait(PATIENCE_SECONDS)
         return 0.0
 
     worker = Worker("w", step)
     worker.start()
-    assert begun.wait(PATIENCE)
+    assert begun.wait(PATIENCE_SECONDS)
     worker.end()
     worker.join(0.0)
 
     assert worker.is_alive
     hang.set()
-    worker.join(PATIENCE)
+    worker.join(PATIENCE_SECONDS)

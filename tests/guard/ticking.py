@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 from brimline.model import Bytes, Failure
 from brimline.observe.volumes import LogDirReading
+from tests.waiting import PATIENCE_SECONDS
 
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-PATIENCE = 10.0
 
 
 class TickingClock:
@@ -38,7 +38,7 @@ class FakeDisks:
     def look(self, path: str, known_device: str | None, observed_at: datetime, seconds: float) -> LogDirReading:
         self.looks.append(path)
         if path in self.hung:
-            self.hung[path].wait(PATIENCE)
+            self.hung[path].wait(PATIENCE_SECONDS)
         if path in self.failure:
             failure = self.failure[path]
             return LogDirReading(
@@ -66,4 +66,4 @@ class Answers:
 
     def wait(self, count: int = 1) -> None:
         for _ in range(count):
-            assert self._over.acquire(timeout=PATIENCE), "no look ended"
+            assert self._over.acquire(timeout=PATIENCE_SECONDS), "no look ended"
