@@ -26,7 +26,7 @@ RULE = BallastRule(size=SIZE, limits=DiskLimits(max_used_percent=100, min_free_b
 PAGE = 4096
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.2"])
+@pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with Sandbox(SandboxSpec(version=request.param, volumes=(VolumeSpec(size=Bytes(96 * MIB)),))) as running:
         create_topic(running, "orders")

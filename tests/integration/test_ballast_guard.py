@@ -12,9 +12,10 @@ from brimline.act.ledger_entries import BallastAct, BallastEntry, Recorded
 from brimline.act.ledger_files import LedgerFiles, read_history
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import create_topic, eventually, produce
+from tests.integration.cluster import create_topic, produce
 from tests.integration.full_disks import NO_LIMIT, verify_unharmed
 from tests.integration.guarded import QUICK, RunningGuard, guard, write_config
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -88,7 +89,7 @@ def test_it_is_given_back_in_time_and_made_again(sandbox: Sandbox, tmp_path: Pat
         # Only because of it is there room for these.
         produce(sandbox, "orders", 1)
         create_topic(sandbox, "clicks")
-        metrics = running.samples("brimline_ballast_releases_total")
+        eventually(lambda: list(running.samples("brimline_ballast_releases_total").values()) == [1])
         sandbox.unfill(foreign)
         eventually(lambda: in_place(running) == [True])
         state = running.state()["ballast"]
@@ -98,7 +99,6 @@ def test_it_is_given_back_in_time_and_made_again(sandbox: Sandbox, tmp_path: Pat
         is_left = (first / NAME).exists()
 
     assert (blocks, in_second, is_left) == (SIZE, False, False)
-    assert list(metrics.values()) == [1]
     assert (state["wantedBytes"], state["volumes"][0]["bytes"], state["volumes"][0]["releases"]) == (SIZE, SIZE, 1)
     assert acts(tmp_path / "state") == [ALLOCATED, RELEASED, RESTORED, RELEASED]
     ran_out = entries(tmp_path / "state")[1]
@@ -112,7 +112,7 @@ def test_a_guard_that_is_killed_leaves_it_and_the_next_one_has_it(sandbox: Sandb
     with guard(sandbox, tmp_path / "log-1", keys(tmp_path / "state")) as running:
         eventually(lambda: in_place(running) == [True])
         running.process.kill()
-        running.process.wait()
+        running.process.wait(PATIENCE_SECONDS)
     is_left = (first / NAME).stat().st_size
     with guard(sandbox, tmp_path / "log-2", keys(tmp_path / "state")) as running:
         eventually(lambda: in_place(running) == [True])

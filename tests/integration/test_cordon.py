@@ -15,20 +15,21 @@ from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_story import Act, tell
 from brimline.model import BrokerId
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import create_topic, eventually
+from tests.integration.cluster import create_topic
 from tests.integration.full_disks import BY_PERCENT, admin_client, clean_up
-from tests.integration.full_followers import ROOM_LEFT, three_brokers
+from tests.integration.full_followers import RESTARTED, ROOM_LEFT, three_brokers
 from tests.integration.gatewayed import ENFORCING, state_dir
 from tests.integration.guarded import RunningGuard, guard
+from tests.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 BROKER = 1
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(three_brokers("4.3.1")) as running:
+    with Sandbox(three_brokers("4.3.1", RESTARTED)) as running:
         yield running
 
 
@@ -114,7 +115,7 @@ def test_new_partitions_go_past_a_full_log_dir_until_it_has_room(sandbox: Sandbo
     eventually(lambda: cordoned(sandbox) == {str(full)})
     create_topic(sandbox, "placed", assignment={n: [BROKER] for n in range(6)})
     assert (folders(sandbox, full, "placed"), folders(sandbox, other, "placed")) == (0, 6)
-    assert running.state()["cordon"]["logDirs"] == [str(full)]
+    eventually(lambda: running.state()["cordon"]["logDirs"] == [str(full)])
 
     sandbox.unfill(foreign)
     eventually(lambda: cordoned(sandbox) == set())

@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from brimline.act.ledger_state import TrimPhase
@@ -21,8 +20,10 @@ from brimline.observe.delete_records import delete_records
 from brimline.observe.java_properties import JavaProperties, PropertyEntry
 from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually, produce
+from tests.integration.cluster import create_topic, produce
+from tests.integration.kafka_clients import kafka_admin, kafka_consumer
 from tests.integration.trimming import SMALL_SEGMENTS, begun, carried_out, planned, to_its_end
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -38,12 +39,12 @@ VOLUME = VolumeSpec(size=Bytes(64 << 20))
 LONG = timedelta(seconds=PATIENCE_SECONDS)
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.2"])
+@pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """Two brokers; broker 1 leads everything."""
     security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
     # A broker that is held up stays a member for as long as a test holds it up.
-    patient = {"broker.session.timeout.ms": "60000"}
+    patient = {"broker.session.timeout.ms": "180000", "replica.lag.time.max.ms": "600000"}
     spec = SandboxSpec(version=request.param, brokers=2, volumes=(VOLUME,), security=security, properties=patient)
     with Sandbox(spec) as running:
         create_topic(running, "orders", assignment={0: [1]}, config=SMALL_SEGMENTS)
@@ -56,11 +57,8 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 def create_offsets_topic(sandbox: Sandbox) -> None:
-    consumer = KafkaConsumer("orders", bootstrap_servers=sandbox.admin_servers, group_id="readers")
-    try:
-        eventually(lambda: consumer.poll(timeout_ms=200) is not None and bool(consumer.assignment()))
-    finally:
-        consumer.close()
+    with kafka_consumer(sandbox.admin_servers, "orders", group_id="readers") as consumer:
+        eventually(lambda: (consumer.poll(timeout_ms=200), bool(consumer.assignment()))[1])
 
 
 @pytest.fixture
@@ -83,7 +81,7 @@ def delete(
     connection: Connection,
     before: Mapping[TopicPartition, int],
     leader: int = 1,
-    timeout: timedelta = timedelta(seconds=10),
+    timeout: timedelta = LONG / 2,
 ) -> Mapping[TopicPartition, Offset | KafkaError | Failure]:
     leaders = dict.fromkeys(before, BrokerId(leader))
     offsets = {partition: Offset(offset) for partition, offset in before.items()}
@@ -166,10 +164,9 @@ def test_what_a_principal_may_not_do_is_named(sandbox: Sandbox) -> None:
 
 
 def allow(sandbox: Sandbox, operation: ACLOperation) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
     pattern = ResourcePattern(ResourceType.TOPIC, "guarded")
-    client.create_acls([ACL("User:guard", "*", operation, ACLPermissionType.ALLOW, pattern)])
-    client.close()
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.create_acls([ACL("User:guard", "*", operation, ACLPermissionType.ALLOW, pattern)])
 
 
 def test_the_disk_gets_back_what_the_ledger_says(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -232,13 +229,10 @@ def test_a_topic_that_was_made_anew_is_left_alone_and_the_other_goes_on(sandbox:
 
 
 def renew(sandbox: Sandbox, topic: str) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    try:
+    with kafka_admin(sandbox.admin_servers) as client:
         client.delete_topics([topic])
-        log_dir = sandbox.outside(sandbox.broker(1).log_dirs[0])
-        eventually(lambda: not list(log_dir.glob(f"{topic}-0*")))
-    finally:
-        client.close()
+    log_dir = sandbox.outside(sandbox.broker(1).log_dirs[0])
+    eventually(lambda: not list(log_dir.glob(f"{topic}-0*")))
     create_topic(sandbox, topic, assignment={0: [1]}, config=SMALL_SEGMENTS)
     produce(sandbox, topic, 3)
 

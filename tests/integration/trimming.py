@@ -17,7 +17,7 @@ from brimline.model import Bytes, Offset, TopicPartition
 from brimline.observe.client_config import ClientConfig
 from brimline.observe.scan import LogDirScanner
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS
 
 SMALL_SEGMENTS = {"segment.bytes": str(1 << 20), "retention.ms": "-1", "retention.bytes": "-1"}
 PACE = TrimPace(
