@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,9 +16,10 @@ from pathlib import Path
 from confluent_kafka import KafkaError, Message, Producer
 
 from brimline.act.ledger_files import LedgerFiles
-from brimline.act.ledger_state import CycleRecord
+from brimline.act.ledger_state import CycleRecord, TrimRecord
 from brimline.act.ledger_story import Story, tell
-from tests.integration.cluster import PATIENCE_SECONDS
+from tests.integration.kafka_clients import meanwhile
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 MIB = 1 << 20
 RECORD = b"x" * 10_000
@@ -42,6 +43,7 @@ RECLAIM = {
     "disk.min.free.bytes": "0",
 }
 _LOOK_EVERY = 0.1
+_STEP_SECONDS = 0.05
 _BLOCK = 512
 _BASE_DIGITS = 20
 
@@ -79,21 +81,25 @@ class Writer:
             self._send(topic, hours_old)
         self.flush()
 
-    def flow(self, rates: Mapping[str, float], until_bytes: int) -> None:
-        """So many bytes a second to each topic, until so many were written in all; every one acknowledged."""
-        began, sent = time.monotonic(), dict.fromkeys(rates, 0.0)
-        while self.bytes < until_bytes and not self.failures:
-            elapsed = time.monotonic() - began
-            for topic, rate in rates.items():
-                while sent[topic] < rate * elapsed:
-                    self._send(topic, 0.0)
-                    sent[topic] += len(RECORD)
-            time.sleep(0.02)
-        self.flush()
+    def flow(self, rates: Mapping[str, float], until_bytes: int, may_go_on: Callable[[int], bool]) -> None:
+        """Until so many bytes were written in all; every one acknowledged.
+
+        To each topic its share, and not more in a second. ``may_go_on`` is asked all the time, with the bytes so far.
+        """
+        sent = dict.fromkeys(rates, 0)
+        at_once = int(sum(rates.values()) * _STEP_SECONDS) // len(RECORD)
+        while self.bytes < until_bytes:
+            eventually(lambda: may_go_on(self.bytes))
+            for _ in range(at_once):
+                topic = min(rates, key=lambda each: sent[each] / rates[each])
+                self._send(topic, 0.0)
+                sent[topic] += len(RECORD)
+            self.flush()
+            time.sleep(_STEP_SECONDS)
 
     def flush(self) -> None:
         left = self._producer.flush(PATIENCE_SECONDS)
-        assert (left, self.failures) == (0, [])
+        assert (left, self.failures) == (0, []), "not everything was acknowledged"
 
     def _send(self, topic: str, hours_old: float) -> None:
         at = int((time.time() - hours_old * 3600) * 1000)
@@ -118,8 +124,9 @@ class Writer:
 @dataclass(slots=True)
 class SeenSegment:
     first_seen: float
-    last_seen: float
     allocated_bytes: int
+    is_closed: bool = False
+    """It was seen beside a later one: ``allocated_bytes`` is all that it ever has."""
 
 
 @dataclass(slots=True)
@@ -142,8 +149,9 @@ class History:
     def _look_into(self, folder: Path) -> None:
         sizes: defaultdict[int, int] = defaultdict(int)
         live = set()
-        now = time.time()
-        for file in _files(folder):
+        files = _files(folder)
+        now = time.time()  # they were there before
+        for file in files:
             base = file.name[:_BASE_DIGITS]
             if len(base) == _BASE_DIGITS and base.isdigit():
                 sizes[int(base)] += _allocated(file)
@@ -151,8 +159,9 @@ class History:
                     live.add(int(base))
         for first_offset in live:
             allocated = sizes[first_offset]
-            seen = self.segments[folder.name].setdefault(first_offset, SeenSegment(now, now, allocated))
-            seen.last_seen, seen.allocated_bytes = now, max(seen.allocated_bytes, allocated)
+            seen = self.segments[folder.name].setdefault(first_offset, SeenSegment(now, allocated))
+            seen.allocated_bytes = max(seen.allocated_bytes, allocated)
+            seen.is_closed = seen.is_closed or first_offset < max(live)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -171,39 +180,44 @@ def _allocated(file: Path) -> int:
 
 @contextmanager
 def watched(*log_dirs: Path) -> Iterator[History]:
-    history, ended = History(), threading.Event()
+    """From before the block begins until it ends."""
+    history = History()
 
-    def look() -> None:
+    def look(ended: threading.Event) -> None:
         while not ended.wait(_LOOK_EVERY):
             history.look(log_dirs)
 
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
+    history.look(log_dirs)
+    with meanwhile(look):
         yield history
-    finally:
-        ended.set()
-        looking.join()
 
 
 # What must be true ---------------------------------------------------------------------------------------------------
 
 
 def survivors_older_than_what_went(
-    cycles: Sequence[CycleRecord], history: History, timestamps: Mapping[str, Sequence[int]], margin: float
+    cycles: Sequence[CycleRecord], history: History, timestamps: Mapping[str, Sequence[int]], guarded_since: float
 ) -> list[str]:
     """Closed segments that a cycle left although they are older than one that it took, unless it says why it had to.
 
-    A segment counts when its successor was there ``margin`` seconds before the plan was written down: the guard looked
-    at the files a moment before that.
+    A segment counts when its successor was there before the guard looked at the files: when the plan before was
+    written down, or when the guard was started. It does not where segments before it went while the guard may have
+    looked: a file that vanishes just then has the age of its last write, and what follows it is never older.
     """
     violations = []
     log_starts: dict[str, int] = {}
+    looked_after = guarded_since
+    sent: list[TrimRecord] = []
     for cycle in cycles:
-        plan, at = cycle.plan, cycle.begun_at.timestamp()
+        plan, at = cycle.plan, looked_after
+        looked_after = cycle.begun_at.timestamp()
         log_starts |= {str(trim.partition): int(trim.target) for trim in plan.trims}
         youngest_taken = max(trim.newest_ms for trim in plan.trims)
         passed_over = {str(each.partition) for each in plan.passed_over}
+        passed_over |= {
+            str(trim.planned.partition) for trim in sent if trim.ended_at is None or trim.ended_at.timestamp() > at
+        }
+        sent += cycle.trims
         for topic, written in timestamps.items():
             folder = f"{topic}-0"
             if folder in passed_over:
@@ -211,7 +225,7 @@ def survivors_older_than_what_went(
             start = log_starts.get(folder, 0)
             known = sorted(base for base in history.segments[folder] if base >= start)
             for base, following in pairwise(known):
-                if history.segments[folder][following].first_seen > at - margin:
+                if history.segments[folder][following].first_seen > at:
                     break
                 if written[following - 1] < youngest_taken:
                     violations.append(f"{plan.cycle}: {folder} at {base} is older than what was taken")

@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,12 @@ from kafka import KafkaAdminClient
 from kafka import TopicPartition as Partition
 from kafka.admin import OffsetSpec
 
+from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_state import TrimPhase
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import create_topic, eventually
-from tests.integration.full_disks import admin_client, count_readable, create_topic_in, verify_unharmed
+from tests.integration.cluster import create_topic
+from tests.integration.full_disks import admin_client, clean_up, count_readable, create_topic_in, verify_unharmed
 from tests.integration.guarded import guard
 from tests.integration.reclaim_world import (
     DELETE_DELAY_SECONDS,
@@ -28,40 +30,60 @@ from tests.integration.reclaim_world import (
     survivors_older_than_what_went,
     watched,
 )
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
 VOLUME = Bytes(256 * MIB)
-CEILING = 80
+_PLANNED, _ENDED = b'"kind":"plan"', b'"kind":"ended"'
+CEILING = 50
 TOPICS = 20
 PROTECTED = "kept-by-law"
 COMPACTED = "states"
-BYTES_PER_SECOND = 5 * MIB
+BYTES_PER_SECOND = 12 * MIB
 RETENTION_CHECK_SECONDS = 1.0
 """``QUICK_BROKER``'s."""
-CYCLE_SECONDS = 4.0
-"""Interval, delay between guards, scan and the broker's answers, on a machine that does a lot besides."""
-BOUND = TOPICS * MIB + BYTES_PER_SECOND * (
-    RETENTION_CHECK_SECONDS + DELETE_DELAY_SECONDS + INTERVAL_SECONDS + CYCLE_SECONDS
-)
-"""Active segments + rate x (retention check + delete delay + cycle)."""
+WRITTEN_IN_A_CYCLE = int(BYTES_PER_SECOND * (RETENTION_CHECK_SECONDS + DELETE_DELAY_SECONDS + INTERVAL_SECONDS))
+"""At most, however long a busy machine takes for one."""
+BOUND = TOPICS * MIB + 2 * WRITTEN_IN_A_CYCLE
+"""Active segments, what was written while the last cycle was carried out, and what is while the next one is."""
 
 
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+@pytest.fixture(scope="module")
+def running_sandbox() -> Iterator[Sandbox]:
     with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=VOLUME, log_dirs=2),), properties=QUICK_BROKER)) as running:
         yield running
 
 
-@pytest.mark.timeout(420)
+@pytest.fixture
+def sandbox(running_sandbox: Sandbox) -> Iterator[Sandbox]:
+    yield running_sandbox
+    clean_up(running_sandbox)
+
+
 def test_the_ceiling_holds_while_more_than_the_volume_is_written(sandbox: Sandbox, tmp_path: Path) -> None:
     hold_the_ceiling(sandbox, tmp_path, volumes_written=1.2)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1500)
-def test_the_ceiling_holds_for_ten_minutes(sandbox: Sandbox, tmp_path: Path) -> None:
-    hold_the_ceiling(sandbox, tmp_path, volumes_written=600 * BYTES_PER_SECOND / VOLUME)
+def test_the_ceiling_holds_while_ten_times_the_volume_is_written(sandbox: Sandbox, tmp_path: Path) -> None:
+    hold_the_ceiling(sandbox, tmp_path, volumes_written=10)
+
+
+class Turns:
+    """Lets a writer write so much until the cycles under way are over, or the volume is under its ceiling."""
+
+    def __init__(self, volume: Path, state_dir: Path) -> None:
+        self._volume = volume
+        self._ledger = LedgerFiles(state_dir, 1).current
+        self._ended = self._since = 0
+
+    def may_go_on(self, written: int) -> bool:
+        told = self._ledger.read_bytes() if self._ledger.exists() else b""
+        ended, is_open = told.count(_ENDED), told.count(_PLANNED) > told.count(_ENDED)
+        if used_percent(self._volume) <= CEILING or (ended != self._ended and not is_open):
+            self._ended, self._since = ended, written
+        return written < self._since + WRITTEN_IN_A_CYCLE
 
 
 def hold_the_ceiling(sandbox: Sandbox, tmp_path: Path, *, volumes_written: float) -> None:
@@ -83,10 +105,13 @@ def hold_the_ceiling(sandbox: Sandbox, tmp_path: Path, *, volumes_written: float
     rates = {topic: BYTES_PER_SECOND * weight / sum(weights) for topic, weight in zip(topics, weights, strict=True)}
 
     keys = reclaim_keys(tmp_path / "state", CEILING, reclaim_protected_topics="kept-.*")
-    with watched(*outside) as history, guard(sandbox, tmp_path / "log", keys):
-        writer.flow(rates, until_bytes=int(VOLUME * volumes_written))
-        eventually(lambda: used_percent(outside[0]) <= CEILING)
-        eventually(lambda: all(cycle.has_ended for cycle in story(tmp_path / "state").cycles))
+    turns = Turns(outside[0], tmp_path / "state")
+    with watched(*outside) as history:
+        guarded_since = time.time()
+        with guard(sandbox, tmp_path / "log", keys):
+            writer.flow(rates, int(VOLUME * volumes_written), turns.may_go_on)
+            eventually(lambda: used_percent(outside[0]) <= CEILING)
+            eventually(lambda: all(cycle.has_ended for cycle in story(tmp_path / "state").cycles))
     cycles = story(tmp_path / "state").cycles
     trims = [trim for cycle in cycles for trim in cycle.trims]
 
@@ -94,20 +119,22 @@ def hold_the_ceiling(sandbox: Sandbox, tmp_path: Path, *, volumes_written: float
     assert history.most_used_bytes <= VOLUME * CEILING // 100 + BOUND
     assert len(cycles) > 2
     eligible = {topic: writer.timestamps[topic] for topic in topics}
-    assert survivors_older_than_what_went(cycles, history, eligible, margin=3.0) == []
+    assert survivors_older_than_what_went(cycles, history, eligible, guarded_since) == []
     assert {trim.planned.partition.topic for trim in trims} <= set(topics)
     assert (first_offset(sandbox, PROTECTED), count_readable(sandbox.admin_servers, PROTECTED, kept)) == (0, kept)
     assert first_offset(sandbox, COMPACTED) == 0
     done = [trim for trim in trims if trim.phase is TrimPhase.DONE]
     assert len(done) > TOPICS // 2
+    compared = 0
     for trim in done:
-        seen = history.segments[str(trim.planned.partition)]
-        blocks = sum(
-            segment.allocated_bytes
-            for base, segment in seen.items()
-            if trim.planned.segments.first <= base <= trim.planned.segments.last
-        )
-        assert trim.freed_bytes == trim.planned.allocated_bytes == blocks
+        assert trim.freed_bytes == trim.planned.allocated_bytes
+        segments = trim.planned.segments
+        bases = history.segments[str(trim.planned.partition)].items()
+        seen = [segment for base, segment in bases if segments.first <= base <= segments.last]
+        if len(seen) == segments.count and all(segment.is_closed for segment in seen):
+            assert trim.freed_bytes == sum(segment.allocated_bytes for segment in seen)
+            compared += 1
+    assert compared > TOPICS // 2
     for topic in topics:
         targets = [int(trim.planned.target) for trim in trims if trim.planned.partition.topic == topic]
         assert first_offset(sandbox, topic) in (0, *targets)
@@ -124,8 +151,8 @@ def test_what_the_ledger_names_is_what_the_disk_gets_back(sandbox: Sandbox, tmp_
     ceiling = int(100 * (before - 20 * MIB) / VOLUME)
 
     with guard(sandbox, tmp_path / "log", reclaim_keys(tmp_path / "state", ceiling)):
-        eventually(lambda: (tmp_path / "state" / "ledger-1.jsonl").exists())
-        eventually(lambda: any(cycle.has_ended for cycle in story(tmp_path / "state").cycles))
+        eventually(lambda: used_percent(outside) <= ceiling)
+        eventually(lambda: all(cycle.has_ended for cycle in story(tmp_path / "state").cycles))
     told = story(tmp_path / "state")
     freed = before - used_bytes(outside)
 

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ToCommit
-from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from brimline.act.ledger_files import LedgerFiles
@@ -33,9 +32,11 @@ from brimline.observe.group_offsets import committed_offsets
 from brimline.observe.java_properties import JavaProperties, PropertyEntry
 from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import PATIENCE_SECONDS, create_topic, eventually
+from tests.integration.cluster import create_topic
 from tests.integration.guarded import write_config
+from tests.integration.kafka_clients import kafka_admin
 from tests.integration.reclaim_world import QUICK_BROKER, RECORD, TRIMMABLE, Writer
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -120,7 +121,7 @@ class Command:
             self.line(*arguments),
             capture_output=True,
             text=True,
-            timeout=2 * PATIENCE_SECONDS,
+            timeout=PATIENCE_SECONDS,
             check=False,
             stdin=subprocess.DEVNULL,
         )
@@ -171,7 +172,7 @@ def group(sandbox: Sandbox, name: str, partition: TopicPartition, offset: int, *
     )
     try:
         consumer.subscribe([partition.topic])
-        eventually(lambda: consumer.poll(0.2) is not None or bool(consumer.assignment()))
+        eventually(lambda: (consumer.poll(0.2), bool(consumer.assignment()))[1])
         consumer.commit(offsets=[ToCommit(partition.topic, partition.partition, offset)], asynchronous=False)
         yield
     finally:
@@ -250,9 +251,8 @@ def test_who_may_not_see_groups_learns_that_there_are_some(world: World) -> None
 
 
 def allow(sandbox: Sandbox, pattern: ResourcePattern) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    client.create_acls([ACL("User:guard", "*", ACLOperation.DESCRIBE, ACLPermissionType.ALLOW, pattern)])
-    client.close()
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.create_acls([ACL("User:guard", "*", ACLOperation.DESCRIBE, ACLPermissionType.ALLOW, pattern)])
 
 
 def test_a_plan_from_a_file_is_carried_out_and_nothing_beyond_it(world: World, command: Command) -> None:
@@ -302,9 +302,8 @@ def make_anew(sandbox: Sandbox, topic: str) -> None:
 
 
 def delete_topic(sandbox: Sandbox, topic: str) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    client.delete_topics([topic])
-    client.close()
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.delete_topics([topic])
     eventually(lambda: not [path for path in all_files(sandbox) if path.parent.name == f"{topic}-0"])
 
 
@@ -340,7 +339,7 @@ def test_a_device_that_somebody_works_on_is_left_alone(world: World, command: Co
     kept = world.oldest("contended")
     ceiling = command.ceiling()
     volume = world.sandbox.broker(1).log_dirs[0].parent
-    holding = ["flock", "--no-fork", "--exclusive", str(volume), "sh", "-c", "echo held; exec sleep 600"]
+    holding = ["flock", "--no-fork", "--exclusive", str(volume), "sh", "-c", "echo held; exec sleep 3600"]
     with subprocess.Popen(world.sandbox.inside(holding), stdout=subprocess.PIPE, text=True) as other:
         try:
             assert other.stdout is not None

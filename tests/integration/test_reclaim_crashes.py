@@ -12,13 +12,15 @@ from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_state import TrimPhase
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import create_topic, eventually
+from tests.integration.cluster import create_topic
 from tests.integration.full_disks import admin_client, alter_topic, clean_up
+from tests.integration.full_followers import RESTARTED
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.reclaim_world import MIB, QUICK_BROKER, TRIMMABLE, Writer, reclaim_keys, story
 from tests.integration.test_reclaim_ceiling import first_offset, used_bytes, used_percent
+from tests.waiting import PATIENCE_SECONDS, eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 VOLUME = Bytes(160 * MIB)
 EXCESS = 12 * MIB
@@ -29,7 +31,8 @@ SLOW_DELETION = {**TRIMMABLE, "file.delete.delay.ms": "3000"}
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    spec = SandboxSpec(brokers=2, volumes=(VolumeSpec(size=VOLUME),), properties=QUICK_BROKER)
+    properties = {**QUICK_BROKER, **RESTARTED}
+    spec = SandboxSpec(brokers=2, volumes=(VolumeSpec(size=VOLUME),), properties=properties)
     with Sandbox(spec) as running:
         yield running
 
@@ -149,7 +152,7 @@ def test_what_ordinary_retention_takes_meanwhile_is_not_taken_again(
 
 def kill(running: RunningGuard) -> None:
     running.process.send_signal(signal.SIGKILL)
-    running.process.wait()
+    running.process.wait(PATIENCE_SECONDS)
 
 
 def kinds(state_dir: Path) -> set[str]:

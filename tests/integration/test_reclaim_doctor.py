@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import create_topic, eventually, produce
+from tests.integration.cluster import create_topic, produce
 from tests.integration.guarded import QUICK, write_config
+from tests.integration.kafka_clients import kafka_admin
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -52,7 +53,9 @@ def examine(sandbox: Sandbox, state_dir: Path, login: dict[str, str], **added: s
     }
     path = write_config(sandbox, keys)
     command = [sys.executable, "-m", "brimline.cli", "doctor", "--output", "json", "--config", str(path)]
-    done = subprocess.run(sandbox.inside(command), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        sandbox.inside(command), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode in (0, 3), done.stderr
     found: dict[str, list[str]] = {}
     for finding in json.loads(done.stdout)["findings"]:
@@ -61,9 +64,9 @@ def examine(sandbox: Sandbox, state_dir: Path, login: dict[str, str], **added: s
 
 
 def allow(sandbox: Sandbox, operation: ACLOperation, resource: ResourceType, name: str) -> None:
-    client = KafkaAdminClient(bootstrap_servers=sandbox.admin_servers)
-    client.create_acls([ACL("User:guard", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(resource, name))])
-    client.close()
+    acl = ACL("User:guard", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(resource, name))
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.create_acls([acl])
 
 
 def test_the_first_cycle_is_told_by_topic_and_a_ceiling_below_the_floor_is_impossible(

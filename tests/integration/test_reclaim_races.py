@@ -7,25 +7,31 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import eventually
-from tests.integration.full_disks import admin_client, create_topic_in, end_offset, verify_unharmed
+from tests.integration.full_disks import admin_client, clean_up, create_topic_in, end_offset, verify_unharmed
 from tests.integration.guarded import guard
 from tests.integration.reclaim_world import MIB, QUICK_BROKER, TRIMMABLE, Writer, reclaim_keys, story
 from tests.integration.test_reclaim_ceiling import first_offset, used_bytes, used_percent
 from tests.integration.test_reclaim_crashes import kill, kinds, nothing_is_open, targets
+from tests.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 VOLUME = Bytes(160 * MIB)
 COMPACTS = {**TRIMMABLE, "cleanup.policy": "compact,delete", "min.cleanable.dirty.ratio": "0.01"}
 
 
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+@pytest.fixture(scope="module")
+def running_sandbox() -> Iterator[Sandbox]:
     cleaner = {"log.cleaner.backoff.ms": "200"}
     spec = SandboxSpec(volumes=(VolumeSpec(size=VOLUME, log_dirs=2),), properties={**QUICK_BROKER, **cleaner})
     with Sandbox(spec) as running:
         yield running
+
+
+@pytest.fixture
+def sandbox(running_sandbox: Sandbox) -> Iterator[Sandbox]:
+    yield running_sandbox
+    clean_up(running_sandbox)
 
 
 def test_a_log_that_is_compacted_all_the_time_is_trimmed_to_what_was_planned(sandbox: Sandbox, tmp_path: Path) -> None:
