@@ -3,8 +3,8 @@
 .PHONY: help setup demo test test-long bench lint lock clean
 
 PYTHON := .venv/bin/python
-# Real clusters are waited for more than they compute: more processes than cores. Who gets what: tests/scheduling.py.
-SIDE_BY_SIDE := -n auto --maxprocesses 4
+# How many processes, and who gets what: tests/scheduling.py
+SIDE_BY_SIDE := -n auto
 # Where scripts/setup.sh puts promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 

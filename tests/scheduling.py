@@ -4,16 +4,32 @@ A file's tests stay together, because they share a cluster, and all of Spark's g
 session for them. What starts a JVM goes first: the many short tests fill the gaps at the end.
 """
 
+import os
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 _ONE_SESSION = "tests/fleet/spark/"
+_LONGEST_FIRST = (
+    _ONE_SESSION,
+    "tests/integration/test_fleet_end_to_end.py",
+    "tests/integration/test_landing_guard.py",
+    "tests/integration/test_reclaim_crashes.py",
+    "tests/integration/test_remote_info.py",
+    "tests/integration/test_gateway_full_disk.py",
+    "tests/integration/test_full_followers.py",
+    "tests/integration/test_guard_disks.py",
+    "tests/integration/test_gateway_rollout.py",
+)
+"""Else one of them would run alone at the end, with the other cores idle."""
+_MOST_PROCESSES = 6
+"""Each may have a cluster of three brokers, which is a gigabyte."""
 
 
-class ByFile(LoadFileScheduling):
+class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type marker
     def _split_scope(self, nodeid: str) -> str:
-        return _ONE_SESSION if nodeid.startswith(_ONE_SESSION) else super()._split_scope(nodeid)
+        return _ONE_SESSION if nodeid.startswith(_ONE_SESSION) else nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -23,13 +39,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: real clusters are waited for as much as they compute."""
+    return min(len(os.sched_getaffinity(0)) + 1, _MOST_PROCESSES)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark's first, which are the longest in a row; then those that start Kafka; otherwise as they were."""
+    """The longest, then those that start a JVM, then the others; otherwise as they were."""
     items.sort(key=_rank)
 
 
 def _rank(item: pytest.Item) -> int:
-    if item.nodeid.startswith(_ONE_SESSION):
-        return 0
-    return 1 if item.get_closest_marker("integration") else 2
+    for place, path in enumerate(_LONGEST_FIRST):
+        if item.nodeid.startswith(path):
+            return place
+    return len(_LONGEST_FIRST) + (item.get_closest_marker("integration") is None)
