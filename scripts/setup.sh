@@ -68,7 +68,8 @@ stamp=$(cat pyproject.toml hatch_build.py requirements/dev.txt requirements/buil
 if ! .venv/bin/python -c '' 2>/dev/null || [ "$(cat .venv/brimline-stamp 2>/dev/null || true)" != "$stamp" ]; then
   say "Installing the locked environment (the first time it downloads about 450 MB, most of it Spark)…"
   .venv/bin/python -c '' 2>/dev/null || .tools/bin/uv venv --quiet --clear --python "$(find_python)" .venv
-  export VIRTUAL_ENV=$PWD/.venv UV_HTTP_TIMEOUT=300
+  # Behind a company's proxy only the system knows its certificate authority
+  export VIRTUAL_ENV=$PWD/.venv UV_HTTP_TIMEOUT=300 UV_SYSTEM_CERTS=true
   .tools/bin/uv pip sync --quiet --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
   .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
   printf '%s\n' "$stamp" > .venv/brimline-stamp
