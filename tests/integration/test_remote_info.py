@@ -142,19 +142,24 @@ def test_the_command_does_not_show_them_without_the_option(sandbox: Sandbox) -> 
 
 @pytest.fixture(scope="module")
 def slow_retention() -> Iterator[Sandbox]:
-    """Nothing is deleted by itself."""
+    """Nothing is deleted by itself. Everything is uploaded before a test begins: one leaves garbage to the uploaders."""
     properties = {"log.retention.check.interval.ms": "600000"}
     with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties=properties)) as running:
+        for topic in ("trimmed", "littered"):
+            create_topic(running, topic, config={**TIERED, "local.retention.bytes": str(64 << 20)})
+            produce(running, topic, 4.5)
+            eventually(partial(has_uploaded, running, topic, 4))
+            eventually(partial(is_described, running, topic, 0))
         yield running
+
+
+def has_uploaded(sandbox: Sandbox, topic: str, segments: int) -> bool:
+    return len(remote_segments(sandbox, topic, 0)) == segments
 
 
 def test_a_trimmed_log_is_not_guessed_at(slow_retention: Sandbox) -> None:
     """DeleteRecords moves the log start into the local log; the segments below go with a later pass."""
     sandbox = slow_retention
-    create_topic(sandbox, "trimmed", config={**TIERED, "local.retention.bytes": str(64 << 20)})
-    produce(sandbox, "trimmed", 4.5)
-    eventually(lambda: len(remote_segments(sandbox, "trimmed", 0)) == 4)
-    eventually(lambda: is_described(sandbox, "trimmed", 0))
     with kafka_admin(sandbox.admin_servers) as client:
         client.delete_records({ClientPartition("trimmed", 0): 1500})
 
@@ -167,10 +172,6 @@ def test_a_trimmed_log_is_not_guessed_at(slow_retention: Sandbox) -> None:
 
 def test_garbage_in_the_metadata_topic_is_skipped_counted_and_said(slow_retention: Sandbox) -> None:
     sandbox = slow_retention
-    create_topic(sandbox, "littered", config=TIERED)
-    produce(sandbox, "littered", 3.2)
-    eventually(lambda: len(remote_segments(sandbox, "littered", 0)) == 3)
-    eventually(lambda: is_described(sandbox, "littered", 0))
     clean = replica(sandbox, "littered", 0)
     with kafka_producer(sandbox.admin_servers) as producer:
         for partition in producer.partitions_for("__remote_log_metadata"):
