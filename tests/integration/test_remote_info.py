@@ -142,7 +142,7 @@ def test_the_command_does_not_show_them_without_the_option(sandbox: Sandbox) -> 
 
 @pytest.fixture(scope="module")
 def slow_retention() -> Iterator[Sandbox]:
-    """Nothing is deleted by itself. Everything is uploaded before a test begins: one leaves garbage to the uploaders."""
+    """Nothing is deleted by itself. Everything is uploaded before a test begins: one leaves garbage to uploaders."""
     properties = {"log.retention.check.interval.ms": "600000"}
     with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties=properties)) as running:
         for topic in ("trimmed", "littered"):
