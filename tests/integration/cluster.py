@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Literal
 
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
@@ -120,12 +121,23 @@ def move_log_dirs_quickly(sandbox: Sandbox) -> None:
 
 @contextmanager
 def hung(sandbox: Sandbox, broker: int) -> Iterator[None]:
-    """It accepts connections and never answers."""
-    os.kill(sandbox.broker(broker).pid, signal.SIGSTOP)
+    """It accepts connections and never answers. On a busy machine its threads stop one after the other."""
+    pid = sandbox.broker(broker).pid
+    os.kill(pid, signal.SIGSTOP)
     try:
+        eventually(lambda: thread_states(pid) == {"T"})
         yield
     finally:
-        os.kill(sandbox.broker(broker).pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
+
+
+def thread_states(pid: int) -> set[str]:
+    """The letters of proc(5); a thread that ends meanwhile has none."""
+    found = set()
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.add(path.read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 def admin(sandbox: Sandbox) -> Admin:
