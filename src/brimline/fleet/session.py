@@ -84,7 +84,7 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         return
     jars = delta_jars()
     alone = _ALONE if settings.master.startswith(_LOCAL) else {}
-    # As URIs: the jars' names have a character that starts a fragment
+    # As URIs: in a plain path Spark takes a # for the start of a fragment
     start = _STARTED_HERE | alone | {"spark.jars": ",".join(jar.as_uri() for jar in jars)}
     options = _ANYWHERE | shuffle | start | {"spark.master": settings.master} | dict(settings.more)
     with Jvm(_command(options, settings), settings.held) as jvm:
