@@ -40,8 +40,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: real clusters are waited for as much as they compute."""
-    return min(len(os.sched_getaffinity(0)) + 1, _MOST_PROCESSES)
+    """Twice as many as there are cores: real clusters are waited for as much as they compute."""
+    return min(2 * len(os.sched_getaffinity(0)), _MOST_PROCESSES)
 
 
 @pytest.hookimpl(trylast=True)

@@ -13,12 +13,13 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from tests.waiting import PATIENCE_SECONDS
 
-_PATIENT = {"bootstrap_timeout_ms": int(PATIENCE_SECONDS * 1000)}
+_PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
+_PATIENT = {"bootstrap_timeout_ms": _PATIENCE_MS}
 
 
 @contextmanager
 def kafka_producer(servers: str, **settings: Any) -> Iterator[KafkaProducer]:
-    producer = KafkaProducer(bootstrap_servers=servers, **{**_PATIENT, **settings})
+    producer = KafkaProducer(bootstrap_servers=servers, **{**_PATIENT, "delivery_timeout_ms": _PATIENCE_MS, **settings})
     try:
         yield producer
     finally:
@@ -39,7 +40,7 @@ def kafka_consumer(servers: str, *topics: str, **settings: Any) -> Iterator[Kafk
 
 @contextmanager
 def kafka_admin(servers: str) -> Iterator[KafkaAdminClient]:
-    client = KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=int(PATIENCE_SECONDS * 1000), **_PATIENT)
+    client = KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=_PATIENCE_MS, **_PATIENT)
     try:
         yield client
     finally:
