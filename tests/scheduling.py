@@ -39,6 +39,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Twice as many as there are cores: real clusters are waited for as much as they compute."""
     return min(2 * len(os.sched_getaffinity(0)), _MOST_PROCESSES)

@@ -14,7 +14,7 @@ from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.sandbox.filling import usable_bytes
 from tests.integration.cluster import brimline, brimline_inside, configure, create_topic, produce
-from tests.integration.guarded import QUICK, guard, write_config
+from tests.integration.guarded import QUICK, guard, states_of, write_config
 from tests.integration.kafka_clients import kafka_admin, meanwhile
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -86,11 +86,11 @@ def test_the_state_is_true_from_the_first_answer(sandbox: Sandbox, tmp_path: Pat
     foreign = sandbox.fill(sandbox.broker(1).log_dirs[0], leave_free=Bytes(12 * MIB))
     try:
         with guard(sandbox, tmp_path / "log", {**BY_BYTES, "disk.usage.check.interval.ms": "600000"}) as running:
-            states = running.states()
+            state = running.state()
     finally:
         sandbox.unfill(foreign)
 
-    assert states[FIRST] == "full"
+    assert states_of(state)[FIRST] == "full", state["volumes"]
 
 
 def test_near_the_limit_it_looks_long_before_the_interval_is_over(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from brimline.model import Bytes
 from brimline.sandbox.errors import BadSpec, NamespaceRefused
 from brimline.sandbox.namespace import Namespace
 
+_ROUNDS = 8
+
 
 def fill(namespace: Namespace, log_dir: Path, leave_free: Bytes) -> Path:
     """Leave ``leave_free`` usable bytes, to the block, on the volume under ``log_dir``.
@@ -22,16 +24,22 @@ def fill(namespace: Namespace, log_dir: Path, leave_free: Bytes) -> Path:
         )
     volume = log_dir.parent
     path = volume / f"foreign-{uuid.uuid4().hex[:8]}"
-    usable = usable_bytes(namespace.outside(volume))
-    if usable <= leave_free:
+    spare = usable_bytes(namespace.outside(volume)) - leave_free
+    if spare <= 0:
+        usable = leave_free + spare
         raise BadSpec(f"{volume} has {usable} usable bytes: it cannot be filled until {leave_free} are left")
+    size = 0
     with namespace.outside(path).open("wb") as file:
-        size = usable - leave_free
-        os.posix_fallocate(file.fileno(), 0, size)
-        # An ext4 needs blocks of its own to map a large file: give back what it took too much.
-        missing = leave_free - usable_bytes(namespace.outside(volume))
-        if missing > 0:
-            os.ftruncate(file.fileno(), max(size - missing, 0))
+        # Once is not enough: an ext4 needs blocks of its own to map a large file, and a broker writes meanwhile.
+        for _ in range(_ROUNDS):
+            size = max(size + spare, 0)
+            if spare > 0:
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                os.ftruncate(file.fileno(), size)
+            spare = usable_bytes(namespace.outside(volume)) - leave_free
+            if spare == 0:
+                break
     return path
 
 

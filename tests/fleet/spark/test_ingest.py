@@ -112,7 +112,7 @@ def test_a_batch_that_ended_anywhere_is_done_again_and_no_row_is_there_twice(
     undisturbed, place = Warehouse(str(tmp_path / "undisturbed")), str(tmp_path / "warehouse")
     ingest(spark, str(landing), undisturbed, tasks=CORES)
 
-    for table in (Table.QUARANTINE, Table.VOLUMES, Table.SEGMENT_SNAPSHOTS, Table.SNAPSHOTS):
+    for table in (Table.QUARANTINE, Table.VOLUMES, Table.SNAPSHOTS):
         with pytest.raises(JobFailed, match="Killed"):
             ingest(spark, str(landing), Dying(place, table), tasks=CORES)
     ingest(spark, str(landing), Warehouse(place), tasks=CORES)
