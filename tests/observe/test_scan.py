@@ -3,14 +3,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from brimline.model.scan import FileKind, FolderKind, FolderState, LogDirScan, TimestampSource
-from brimline.observe import scan_folders
+from brimline.observe import scan, scan_folders
 from brimline.observe.scan import LogDirScanner
 from brimline.observe.scan_folders import list_open
+from brimline.observe.scan_timestamps import read_timestamps
 from tests.observe.log_dir_trees import INDEX_BYTES, assert_same, du, entries, later, make_replica
 
 HEX = "0123456789abcdef0123456789abcdef"
@@ -166,6 +168,44 @@ def test_newest_timestamp(
 
     assert segments.newest_timestamp_ms.tolist() == [1234 if newest is None else newest]
     assert segments.timestamp_source.tolist() == [source]
+
+
+@pytest.mark.parametrize(
+    ("left", "newest"),
+    [
+        pytest.param(".deleted", 9, id="renamed"),
+        pytest.param(None, 0, id="gone"),
+    ],
+)
+def test_a_segment_that_goes_before_its_timestamp_is_read_does_not_look_young(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str | None, newest: int
+) -> None:
+    replica = make_replica(tmp_path / "orders-0", 0, 100)
+    (replica / f"{0:020d}.timeindex").write_bytes(entries(5, 9))
+
+    def delete_first(*arguments: Any) -> None:
+        for file in (replica / f"{0:020d}.log", replica / f"{0:020d}.timeindex"):
+            if left is None:
+                file.unlink()
+            else:
+                file.rename(f"{file}{left}")
+        read_timestamps(*arguments)
+
+    monkeypatch.setattr(scan, "read_timestamps", delete_first)
+    segments = scan_once(tmp_path, timestamps=True).segments
+
+    assert segments.newest_timestamp_ms[0] == newest
+
+
+def test_a_log_without_a_time_index_is_as_old_as_its_last_write(tmp_path: Path) -> None:
+    replica = make_replica(tmp_path / "orders-0", 0)
+    (replica / f"{0:020d}.timeindex").unlink()
+    os.utime(replica / f"{0:020d}.log", ns=(0, 1_234_567_890))
+
+    segments = scan_once(tmp_path, timestamps=True).segments
+
+    assert segments.newest_timestamp_ms.tolist() == [1234]
+    assert segments.timestamp_source.tolist() == [TimestampSource.MODIFICATION_TIME]
 
 
 def test_the_way_without_statx_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

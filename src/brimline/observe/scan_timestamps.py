@@ -36,7 +36,7 @@ def read_timestamps(root_fd: int, folders: Sequence[Folder], table: FileTable) -
     for row, folder_row, base_offset, last in zip(
         rows.tolist(), folder[due].tolist(), table.base_offset[rows].tolist(), is_last[due].tolist(), strict=True
     ):
-        newest = newest_entry(root_fd, f"{folders[folder_row].name}/{base_offset:020d}.timeindex")
+        newest = _newest(root_fd, f"{folders[folder_row].name}/{base_offset:020d}")
         if newest is None:
             table.newest_ms[row] = table.modified_ns[row] // 1_000_000
             table.newest_source[row] = TimestampSource.MODIFICATION_TIME
@@ -45,10 +45,32 @@ def read_timestamps(root_fd: int, folders: Sequence[Folder], table: FileTable) -
             table.newest_source[row] = TimestampSource.ACTIVE_TIME_INDEX if last else TimestampSource.TIME_INDEX
 
 
+def _newest(root_fd: int, segment: str) -> int | None:
+    """Milliseconds; ``None`` without an entry in the time index.
+
+    The broker may delete the segment while we look. Its last write would then make it look young, and with it all of
+    its log: it is as old as its renamed index says, and as old as can be once that is gone too.
+    """
+    for suffix in (".timeindex", ".timeindex.deleted"):
+        try:
+            return newest_entry(root_fd, segment + suffix)
+        except FileNotFoundError:
+            continue
+    try:
+        os.stat(f"{segment}.log", dir_fd=root_fd)
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        pass
+    return None
+
+
 def newest_entry(root_fd: int, path: str) -> int | None:
-    """Milliseconds; ``None`` without an entry, and when the file is gone or may not be read."""
+    """Milliseconds; ``None`` without an entry, and when the file may not be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=root_fd)
+    except FileNotFoundError:
+        raise
     except OSError:
         return None
     try:
