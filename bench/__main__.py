@@ -5,7 +5,6 @@
 
 import argparse
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -33,9 +32,10 @@ from bench import (
     replication,
     scan,
 )
-from scripts.whole_run import ROOT, WholeRun, duration, nothing_left_behind
+from scripts.whole_run import ROOT, WholeRun, duration, exit_with, nothing_left_behind, sayer
 
 RESULTS = ROOT / "docs" / "benchmarks.md"
+say = sayer("bench")
 LONGEST_SECTION_SECONDS = 3600
 COMPARED = "| what | theirs | ours | theirs / ours |\n|---|---|---|---|"
 AGAINST_GOAL = "| what | ours | goal |\n|---|---|---|"
@@ -272,14 +272,5 @@ def limited(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def say(text: str) -> None:
-    """Beside the tables, which may go into a file."""
-    print(f"bench: {text}", file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        say("interrupted; nothing is written")
-        sys.exit(130)
+    exit_with(main, say)

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from scripts.whole_run import ROOT, WholeRun, duration, nothing_left_behind
+from scripts.whole_run import ROOT, WholeRun, duration, exit_with, nothing_left_behind, sayer
 from tests.conftest import MANY_EXAMPLES
 
 RESULTS = ROOT / "docs" / "test-long.md"
+say = sayer("test-long")
 LONGEST_FIRST = (
     "tests/fleet/spark/test_killed.py",
     "tests/integration/test_reclaim_ceiling.py",
@@ -243,13 +244,5 @@ def document(run: WholeRun, results: Sequence[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def say(text: str) -> None:
-    print(f"test-long: {text}", file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        say("interrupted; nothing is written")
-        sys.exit(130)
+    exit_with(main, say)

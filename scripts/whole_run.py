@@ -4,13 +4,15 @@ import os
 import platform
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from brimline.sandbox.errors import MissingPart
 from brimline.sandbox.java import find_java
@@ -118,3 +120,16 @@ def nothing_left_behind(prefix: str) -> Iterator[Path]:
                 os.environ[name] = value
         tempfile.tempdir = None
         signal.signal(signal.SIGTERM, before)
+
+
+def sayer(name: str) -> Callable[[str], None]:
+    """What is said stands beside the results, which may go into a file."""
+    return lambda text: print(f"{name}: {text}", file=sys.stderr, flush=True)
+
+
+def exit_with(main: Callable[[], int], say: Callable[[str], None]) -> NoReturn:
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        say("interrupted; nothing is written")
+        sys.exit(130)

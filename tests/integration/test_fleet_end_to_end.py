@@ -54,10 +54,10 @@ def keys(tmp_path: Path) -> dict[str, str]:
     return {
         "brimline.state.dir": str(tmp_path / "state"),
         "brimline.landing.uri": str(tmp_path / "landing"),
-        "brimline.landing.interval.ms": "2000",
+        "brimline.landing.interval.ms": "10000",
         "brimline.metrics.publish": "all",
         "brimline.reclaim.mode": "plan",
-        "brimline.reclaim.interval.ms": "1000",
+        "brimline.reclaim.interval.ms": "5000",
         "log.retention.disk.usage.percent": "10",
         # Everything is at rest, so figures hold; those that are older than two intervals would be withdrawn.
         "log.retention.check.interval.ms": "600000",

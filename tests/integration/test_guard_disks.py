@@ -13,6 +13,7 @@ import pytest
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.sandbox.filling import usable_bytes
+from brimline.sandbox.spec import Filesystem
 from tests.integration.cluster import brimline, brimline_inside, configure, create_topic, produce
 from tests.integration.guarded import QUICK, guard, states_of, write_config
 from tests.integration.kafka_clients import kafka_admin, meanwhile
@@ -28,11 +29,13 @@ BY_PERCENT = {"disk.max.used.percent": "60", "disk.min.free.bytes": "0"}
 OFF = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
 
 
-@pytest.fixture(scope="module", params=[pytest.param("ext4", marks=needs_root), "tmpfs"])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """On what brokers have, where that may be mounted."""
+    filesystem: Filesystem = "ext4" if os.geteuid() == 0 else "tmpfs"
     volumes = (
-        VolumeSpec(size=Bytes(64 * MIB), filesystem=request.param),
-        VolumeSpec(size=Bytes(64 * MIB), filesystem=request.param, log_dirs=2),
+        VolumeSpec(size=Bytes(64 * MIB), filesystem=filesystem),
+        VolumeSpec(size=Bytes(64 * MIB), filesystem=filesystem, log_dirs=2),
     )
     with Sandbox(SandboxSpec(volumes=volumes)) as running:
         yield running
