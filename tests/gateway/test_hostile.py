@@ -10,7 +10,7 @@ import random
 import resource
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -122,7 +122,11 @@ def real_rules(folder: Path) -> Iterator[Running]:
         fences.set_full({"/full": "there is no room"})
         describes.append(DescribeRule(loop, worker))
         settings = RuleSettings(refusals_per_second=1_000_000_000)
-        return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], counters)
+
+        def soon(then: Callable[[], None]) -> None:
+            loop.later(0.0, then)
+
+        return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], counters, soon)
 
     settings = ForwarderSettings(largest_request=LARGEST, header_timeout=PATIENCE_SECONDS)
     with (

@@ -15,11 +15,15 @@ def written(number: int) -> bytes:
 @given(number=st.integers(0, 2**35 - 1), before=st.binary(max_size=3), behind=st.binary(max_size=3))
 @example(number=127, before=b"", behind=b"")
 @example(number=128, before=b"", behind=b"")
+@example(number=2**31 - 1, before=b"", behind=b"")
+@example(number=2**31, before=b"", behind=b"")
+@example(number=2**32 - 1, before=b"", behind=b"")
 def test_a_variable_length_number_is_read_where_it_stands(number: int, before: bytes, behind: bytes) -> None:
     view = memoryview(before + written(number) + behind)
+    as_java_has_it = (number + 2**31) % 2**32 - 2**31
 
-    assert uvarint_at(view, len(before)) == (number, len(view) - len(behind))
-    assert Reader(view, flexible=True, position=len(before)).uvarint() == number
+    assert uvarint_at(view, len(before)) == (as_java_has_it, len(view) - len(behind))
+    assert Reader(view, flexible=True, position=len(before)).uvarint() == as_java_has_it
 
 
 @pytest.mark.parametrize("message", [b"", b"\x80", b"\xff\xff\xff\xff"])

@@ -11,6 +11,7 @@ from kafka.record.default_records import DefaultRecordBatch
 
 from brimline.wire.errors import Malformed, WireError
 from brimline.wire.produce import MOST_ENTRIES, ProduceIndex, index_produce, read_acks, without
+from tests.wire.odd_produce import Odd, odd_requests
 from tests.wire.produce_messages import (
     FIRST_VERSION_WITH_TOPIC_ID,
     VERSIONS,
@@ -196,10 +197,28 @@ def test_every_shortened_request_is_refused(version: int) -> None:
             index_produce(memoryview(whole[:length]), version)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_bytes_behind_the_request_are_refused(version: int) -> None:
-    with pytest.raises(Malformed, match="1 bytes too many"):
-        index_produce(memoryview(encoded_request(RICH, version) + b"\0"), version)
+@pytest.mark.parametrize("odd", list(odd_requests("orders", TOPIC_ID, batch())), ids=str)
+def test_what_only_a_broker_would_take_is_read_as_it_reads_it(odd: Odd) -> None:
+    """That brokers take them: ``tests/integration/test_gateway_hostile.py``."""
+    index = index_produce(memoryview(odd.payload), odd.version)
+
+    named = [part for part in index.parts if part.partition == 0]
+    assert named
+    assert all(part.records_bytes == len(batch()) for part in named)
+    assert {part.topic if odd.version < 13 else part.topic_id for part in named} <= {"orders", TOPIC_ID}
+    assert read_acks(memoryview(odd.payload), odd.version) == -1
+
+
+@pytest.mark.parametrize(("version", "null", "less"), [(8, "ffffffff", "fffffffe"), (9, "00", "ffffffff0f")])
+def test_records_of_less_than_no_bytes_are_none(version: int, null: str, less: str) -> None:
+    behind = 3 if version == 9 else 0
+    whole = encoded_request(one_partition(None), version)
+    head = whole[: len(whole) - behind - len(bytes.fromhex(null))]
+    odd = head + bytes.fromhex(less) + bytes(behind)
+
+    (part,) = index_produce(memoryview(odd), version).parts
+
+    assert part.records_bytes == 0
 
 
 @pytest.mark.parametrize("version", [-1, 14, 32767])
@@ -227,12 +246,13 @@ NO_PARTITIONS = Request(topics=[Topic("t", TOPIC_ID, [])])
         pytest.param(9, NO_PARTITIONS, "01 00 00", "00 00 00", id="null partitions, flexible"),
         pytest.param(8, NO_PARTITIONS, "00000000", "7fffffff", id="more partitions than bytes"),
         pytest.param(9, NO_PARTITIONS, "01 00 00", "ffffffff0f 00 00", id="more partitions than bytes, flexible"),
-        pytest.param(8, one_partition(None), "ffffffff", "fffffffe", id="records of -2 bytes"),
         pytest.param(8, one_partition(b""), "00000000", "7fffffff", id="more records than bytes"),
-        pytest.param(9, one_partition(b""), "01 00 00 00", "ffffffff0f 00 00 00", id="more records, flexible"),
+        pytest.param(9, one_partition(b""), "01 00 00 00", "ffffffff07 00 00 00", id="more records, flexible"),
+        pytest.param(9, one_partition(b""), "01 00 00 00", "8080808008 00 00 00", id="records of 2 GiB, flexible"),
         pytest.param(9, one_partition(b""), "01 00 00 00", "8080808080 00 00 00 00", id="an endless number"),
         pytest.param(9, one_partition(b""), "00 00 00", "10 00 00", id="more tagged fields than bytes"),
         pytest.param(9, one_partition(b""), "00 00 00", "01 00 ff7f 00 00", id="a tagged field beyond the end"),
+        pytest.param(9, one_partition(b""), "00 00 00", "01 00 ffffffff0f 00 00", id="a tagged field of -1 bytes"),
     ],
 )
 def test_lengths_that_cannot_be(version: int, request_: Request, ending: str, replacement: str) -> None:
@@ -316,10 +336,9 @@ def test_acks_of_garbage_are_a_number_or_unknown_or_refused(version: int, garbag
     assert acks is None or -(2**15) <= acks < 2**15
 
 
-@pytest.mark.parametrize("version", [3, 8])
-def test_acks_behind_an_impossible_transactional_id(version: int) -> None:
+def test_acks_behind_an_impossible_transactional_id() -> None:
     with pytest.raises(Malformed):
-        read_acks(memoryview(struct.pack(">hhihh", 0, version, 1, -1, -2)), version)
+        read_acks(memoryview(struct.pack(">hhih", 0, 9, 1, -1) + b"\0" + b"\x80\x80\x80\x80\x08"), 9)
 
 
 # --- taking partitions out

@@ -55,6 +55,7 @@ class Judge(Protocol):
 class Connection:
     __slots__ = (
         "_began_keeping",
+        "_behind_held",
         "_broker_leaves",
         "_broker_told",
         "_client_told",
@@ -66,6 +67,8 @@ class Connection:
         "_has_tls",
         "_held_answers",
         "_held_bytes",
+        "_held_request",
+        "_held_request_bytes",
         "_is_closed",
         "_is_open",
         "_judge",
@@ -126,6 +129,10 @@ class Connection:
         self._has_lost_broker = False
         self._has_tls = not (client.can_splice and broker.can_splice)
         self._held_bytes = 0
+        self._held_request: Callable[[], None] | None = None
+        self._held_request_bytes = 0
+        self._behind_held = b""
+        """What the client has sent behind the request that is held."""
         self._kept_number = 0
         self._began_keeping = 0.0
         self._ends_by: float | None = time.monotonic() + forwarder.settings.header_timeout
@@ -161,6 +168,15 @@ class Connection:
         self._held_answers.append((time.monotonic() + after_seconds, own, frame))
         if self._release_timer is None:
             self._release_timer = self._forwarder.loop.later(after_seconds, self._release)
+
+    def hold(self, then: Callable[[], None], kept: int) -> None:
+        """``let_go`` will judge the present request of so many bytes, by calling this; nothing more is read so long."""
+        self._held_request = then
+        self._held_request_bytes = kept
+
+    def let_go(self) -> None:
+        """Judge the request that was held, and go on."""
+        self._guarded(self._let_go)
 
     def end_after_this(self, reason: str = "refused-without-acks") -> None:
         """Read no more requests; close when everything before has been answered (what a broker does after an error
@@ -319,29 +335,44 @@ class Connection:
             self.client.at_end = True
             return
         requests, produce_requests = self.requests.requests, self.requests.produce_requests
-        try:
-            self._judge_requests(buffer[:count])
-        except WireError:
-            self.end_after_this("malformed")  # what came before is answered, as a broker does
-        buffers, self._to_broker = self._to_broker, []
-        if buffers:
-            try:
-                self.broker.send(buffers, buffer.obj)
-            except ConnectionError:
-                self._lose_broker()
-        own = self.in_flight.due()
-        if own:
-            self._send_to_client(own)
+        self._take_in(buffer[:count])
         counters = forwarder.counters
         counters.requests += self.requests.requests - requests
         counters.produce_requests += self.requests.produce_requests - produce_requests
         forwarder.sent_to_broker(count)
         self._note_keeping()
 
+    def _take_in(self, data: memoryview) -> None:
+        try:
+            self._judge_requests(data)
+        except WireError:
+            self.end_after_this("malformed")  # what came before is answered, as a broker does
+        buffers, self._to_broker = self._to_broker, []
+        if buffers:
+            try:
+                self.broker.send(buffers, self._forwarder.buffer.obj)
+            except ConnectionError:
+                self._lose_broker()
+        own = self.in_flight.due()
+        if own:
+            self._send_to_client(own)
+
+    def _let_go(self) -> None:
+        judge, self._held_request = self._held_request, None
+        rest, self._behind_held = self._behind_held, b""
+        if judge is None:
+            return
+        judge()
+        self._take_in(memoryview(b"" if self._ending else rest))
+        self._from_client()
+
     def _judge_requests(self, data: memoryview) -> None:
         for item in self.requests.receive(data):
             if isinstance(item, Request):
                 self._judge.judge(self, item)
+                if self._held_request is not None:
+                    self._behind_held = bytes(data[self.requests.read_to :])
+                    break
                 if self._ending:
                     break
             else:
@@ -432,6 +463,7 @@ class Connection:
         return not (
             self.client.at_end
             or self._ending
+            or self._held_request
             or self._has_lost_broker
             or self.broker.unsent_bytes
             or self.client.unsent_bytes
@@ -468,7 +500,8 @@ class Connection:
             self.close(self._ending or "closed")
             return
         self._note_held_bytes()
-        if (self.client.at_end or self._ending) and to_broker_done and not self._broker_told:
+        has_said_all = (self.client.at_end and not self._held_request) or self._ending
+        if has_said_all and to_broker_done and not self._broker_told:
             self._broker_told = True
             self.broker.no_more()
             self._expect_the_end()
@@ -508,6 +541,7 @@ class Connection:
             or self._broker_leaves
             or self._has_lost_broker
             or self._ending
+            or self._held_request
             or self._has_tls
             or self._held_bytes
             or self._forwarder.is_draining
@@ -518,7 +552,7 @@ class Connection:
         )
 
     def _is_over(self, *, to_broker_done: bool, to_client_done: bool) -> bool:
-        if not to_client_done:
+        if not to_client_done or self._held_request:
             return False
         all_answered = not self.in_flight and self.responses.is_between_frames
         if self._ending:
@@ -562,6 +596,8 @@ class Connection:
         held = (
             self.requests.kept_bytes + self.responses.kept_bytes + self.broker.unsent_bytes + self.client.unsent_bytes
         )
+        if self._held_request:
+            held += self._held_request_bytes + len(self._behind_held)
         if held or self._held_bytes:
             self._held_bytes = max(held - len(self._forwarder.buffer), 0)
             self._forwarder.holds(self, self._held_bytes)

@@ -55,22 +55,25 @@ class FenceSnapshot:
 
     @property
     def is_empty(self) -> bool:
-        by_hand = self.log_dirs_by_hand or self.topics_by_hand
-        return not (self.full or by_hand or (self.leased and self._lease_counts) or self.followers_in_force)
+        return not (self.has_log_dirs or self.topics_by_hand or self.followers_in_force)
 
     @property
     def followers_in_force(self) -> Mapping[Partition, Fence]:
         return self.followers if self.followers and self.seconds() < self.followers_until else _NO_PARTITIONS
 
+    @property
+    def has_log_dirs(self) -> bool:
+        return bool(self.full or self.log_dirs_by_hand or (self.leased and self._lease_counts))
+
+    def of_log_dir(self, log_dir: str) -> Fence | None:
+        fence = self.full.get(log_dir)
+        if fence is None and self.leased and self._lease_counts:
+            fence = self.leased.get(log_dir)
+        return self.log_dirs_by_hand.get(log_dir) if fence is None else fence
+
     def of(self, topic: str, partition: int, log_dir: str | None) -> Fence | None:
         """What covers a partition whose log is in this log dir (``None`` where that is not known)."""
-        fence = None
-        if log_dir is not None:
-            fence = self.full.get(log_dir)
-            if fence is None and self.leased and self._lease_counts:
-                fence = self.leased.get(log_dir)
-            if fence is None:
-                fence = self.log_dirs_by_hand.get(log_dir)
+        fence = None if log_dir is None else self.of_log_dir(log_dir)
         if fence is None:
             fence = self.topics_by_hand.get(topic)
         return self.followers_in_force.get((topic, partition)) if fence is None else fence

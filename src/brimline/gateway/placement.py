@@ -55,6 +55,8 @@ class Placement:
     topics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """For each log dir, how many partitions of which topic."""
     futures: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    with_unknown_ids: frozenset[str] = frozenset()
+    """Log dirs with a partition whose topic id is not known, or not yet."""
 
     def log_dir_of(self, topic: str, partition: int) -> str | None:
         return self.log_dirs.get((topic, partition))
@@ -245,6 +247,7 @@ def _together(log_dirs: Iterable[_LogDir]) -> Placement:
     places: dict[tuple[str, int], tuple[int, str]] = {}
     names: dict[UUID, str] = {}
     futures: dict[str, list[str]] = {}
+    unknown_ids: set[str] = set()
     for log_dir in log_dirs:
         futures[log_dir.path] = moves = []
         for folder in log_dir.folders.values():
@@ -258,7 +261,9 @@ def _together(log_dirs: Iterable[_LogDir]) -> Placement:
             other = places.setdefault((topic, partition), place)
             if other[0] < place[0]:
                 places[topic, partition] = place
-            if folder.topic_id is not None:
+            if folder.topic_id is None:
+                unknown_ids.add(log_dir.path)
+            else:
                 names[folder.topic_id] = topic
         moves.sort()
     topics: dict[str, dict[str, int]] = {path: {} for path in futures}
@@ -269,4 +274,5 @@ def _together(log_dirs: Iterable[_LogDir]) -> Placement:
         names=names,
         topics=topics,
         futures=futures,
+        with_unknown_ids=frozenset(unknown_ids),
     )

@@ -2,12 +2,15 @@
 
 - **Produce** is looked into only while something may be refused: a fence is in force, or a producer's refused sequence
   is remembered. What is refused is answered here, what is allowed goes on, and the client gets one answer for both.
+  One that cannot be read ends its connection: nothing goes past a fence unread. One for a partition that nobody here
+  has seen waits for a fresh look at the log dirs.
 - **ApiVersions** tells which software the client is, and learns what this gateway adds (DescribeLogDirs, its mark).
 - **DescribeLogDirs** is answered in the layout that was asked for (``describe``).
 
 Observing (``enforces`` is false), it counts what it would have refused and changes no byte.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS
 from brimline.gateway.connection import Connection
 from brimline.gateway.counters import Counters, Refused
 from brimline.gateway.describe_rule import DescribeRule, framed
-from brimline.gateway.fences import Fences
+from brimline.gateway.fences import Fences, FenceSnapshot
 from brimline.gateway.placement import Placement
 from brimline.gateway.sequence_memory import SequenceMemory, key_of
 from brimline.wire import api_versions, produce
@@ -32,7 +35,10 @@ from brimline.wire.produce_response import Refusal, merged_response, refusing_re
 from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
 from brimline.wire.request_stream import Request
 
+_LOG = logging.getLogger("brimline.gateway")
 _BURST_SECONDS = 1.0
+_SILENCE_SECONDS = 10.0
+"""Between two lines about requests that cannot be read, which a hostile client can send by the thousand."""
 _NO_ACKS = 0
 
 
@@ -56,8 +62,12 @@ class Rules:
         now: Callable[[], int],
         describe: DescribeRule | None,
         counters: Counters,
+        when_fresh: Callable[[Callable[[], None]], None],
     ) -> None:
-        """``describe`` answers DescribeLogDirs; ``None``: observe only. ``now`` is the clock of ``memory``."""
+        """``describe`` answers DescribeLogDirs; ``None``: observe only. ``now`` is the clock of ``memory``.
+
+        ``when_fresh`` calls back later, with a ``placement`` of then.
+        """
         self.settings = settings
         self._fences = fences
         self._placement = placement
@@ -65,6 +75,8 @@ class Rules:
         self._now = now
         self._describe = describe
         self._counters = counters
+        self._when_fresh = when_fresh
+        self._silent_until = 0.0
 
     @property
     def enforces(self) -> bool:
@@ -72,8 +84,7 @@ class Rules:
 
     def wants(self, api_key: int, version: int) -> bool:
         if api_key == PRODUCE:
-            may_refuse = not (self._fences.snapshot.is_empty and self._memory.is_empty)
-            return may_refuse and produce.MIN_VERSION <= version <= produce.MAX_VERSION
+            return not (self._fences.snapshot.is_empty and self._memory.is_empty)
         if api_key == API_VERSIONS:
             return True
         return api_key == DESCRIBE_LOG_DIRS and self._describe is not None and self._describe.wants(api_key, version)
@@ -88,13 +99,52 @@ class Rules:
             self._describe.judge(connection, request)
 
     def _judge_produce(self, connection: Connection, request: Request) -> None:
-        payload = request.payload
         try:
-            index = produce.index_produce(payload, request.version)
-        except WireError:
-            # The broker knows better what is wrong with it, and closes the connection.
-            connection.forward([request.frame], request.correlation_id)
+            index = produce.index_produce(request.payload, request.version)
+        except WireError as error:
+            self._cannot_be_judged(connection, request, error)
             return
+        if self.enforces and self._names_strangers(index):
+            connection.hold(lambda: self._judge_parts(connection, request, index), len(request.frame))
+            self._when_fresh(connection.let_go)
+        else:
+            self._judge_parts(connection, request, index)
+
+    def _cannot_be_judged(self, connection: Connection, request: Request, error: WireError) -> None:
+        """The broker would refuse it too, or it is of a version that nobody was offered here."""
+        if self.enforces:
+            connection.end_after_this("unreadable-produce")
+            self._say_unreadable(connection, request, error)
+        else:
+            connection.forward([request.frame], request.correlation_id)
+
+    def _say_unreadable(self, connection: Connection, request: Request, error: WireError) -> None:
+        now = time.monotonic()
+        if now < self._silent_until:
+            return
+        self._silent_until = now + _SILENCE_SECONDS
+        _LOG.warning(
+            "a Produce request (version %d, client %r) could not be read: %s. Its connection is ended, because "
+            "something is fenced; such ends are counted as unreadable-produce",
+            request.version,
+            connection.client_software,
+            error,
+            extra={"event": "unreadable-produce"},
+        )
+
+    def _names_strangers(self, index: ProduceIndex) -> bool:
+        """Whether it names a partition that was seen in no log dir, while one is fenced."""
+        if not self._fences.snapshot.has_log_dirs:
+            return False
+        placement = self._placement()
+        for part in index.parts:
+            topic = part.topic if part.topic is not None else _name_of(placement, part.topic_id)
+            if topic is None or placement.log_dir_of(topic, part.partition) is None:
+                return True
+        return False
+
+    def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex) -> None:
+        payload = request.payload
         has_answer = index.acks != _NO_ACKS
         refusals = self._refusals(index, connection, has_answer=has_answer)
         is_refused_wholly = len(refusals) == len(index.parts)
@@ -122,10 +172,15 @@ class Rules:
         refusals: dict[int, Refusal] = {}
         for position, part in enumerate(index.parts):
             topic = part.topic if part.topic is not None else _name_of(placement, part.topic_id)
+            log_dir = None if topic is None else placement.log_dir_of(topic, part.partition)
+            if log_dir is None:
+                log_dir = _where_it_may_be(snapshot, placement, topic)
             if topic is None:
-                continue  # a topic that nobody here has heard of: the broker answers
+                if log_dir is None:
+                    continue  # a topic that nobody here has heard of: the broker answers
+                topic = str(part.topic_id)
             key = key_of(part.producer_id, topic, part.partition) if may_remember and part.producer_id >= 0 else None
-            fence = snapshot.of(topic, part.partition, placement.log_dir_of(topic, part.partition))
+            fence = snapshot.of(topic, part.partition, log_dir)
             verdict = self._verdict(topic, part, fence, key, now)
             if verdict.refusal is None:
                 continue
@@ -223,6 +278,19 @@ def _merging(connection: Connection, version: int, refusals: list[Refusal]) -> C
             return framed(payload)
 
     return merge
+
+
+def _where_it_may_be(snapshot: FenceSnapshot, placement: Placement, topic: str | None) -> str | None:
+    """Of a partition that was seen nowhere: a fenced log dir, if it cannot be anywhere else.
+
+    If it is one of this broker's, it is on its way into one of the log dirs. An id that is not known may also be that
+    of a folder that has not told its own.
+    """
+    log_dirs = placement.topics
+    fenced = [path for path in log_dirs if snapshot.of_log_dir(path) is not None]
+    if len(fenced) < len(log_dirs):
+        fenced = [path for path in fenced if path in placement.with_unknown_ids] if topic is None else []
+    return fenced[0] if fenced else None
 
 
 def _name_of(placement: Placement, topic_id: UUID | None) -> str | None:

@@ -34,6 +34,7 @@ from brimline.gateway.describe_rule import DescribeRule
 from brimline.gateway.fences import Fences
 from brimline.gateway.fetch_rule import fetch_rules
 from brimline.gateway.fetch_skips import FollowerSkips
+from brimline.gateway.folder_looks import FolderLooks
 from brimline.gateway.forwarder import Forwarder, ForwarderSettings, Listener
 from brimline.gateway.listening import listening_sockets, passed_sockets, resolved
 from brimline.gateway.loop import EventLoop
@@ -115,6 +116,7 @@ class Gateway:
         self._disks = DiskTask(
             config.broker.log_dirs, _disk_settings(config), clock, self._disk_worker.wake, self._say_disk_state
         )
+        self._folder_looks = FolderLooks(self._loop, config.broker.log_dirs)
         self._describe_worker = DescribeWorker(_broker_access(config)) if config.is_enforcing else None
         self._describe = DescribeRule(self._loop, self._describe_worker) if self._describe_worker else None
         self._rules = Rules(
@@ -125,6 +127,7 @@ class Gateway:
             self._time_of_day,
             self._describe,
             self._counters,
+            self._folder_looks.when_fresh,
         )
         self._forwarder = Forwarder(
             self._loop, _forwarder_settings(config), self._rules, self._counters, self._look_at_burst
@@ -229,7 +232,9 @@ class Gateway:
             self._forwarder.burst_at = None
 
     def _look_at_folders(self, log_dir: str) -> float:
+        self._folder_looks.begin(log_dir)
         self._placement.refresh(log_dir)
+        self._folder_looks.end(log_dir)
         self._listed.add(log_dir)
         problem = self._placement.problems.get(log_dir)
         if problem is not None and problem != self._folder_problems.get(log_dir):

@@ -16,13 +16,14 @@ _INT64 = Struct(">q")
 
 # A varint of more than five bytes cannot be a 32-bit number (protocol guide, "Protocol Primitive Types").
 _LATER_BYTES_SHIFTS = (7, 14, 21, 28)
+_SIGN = 1 << 31
 
 # No struct of Kafka's has a third as many. Each costs its reader time, and a sender only two bytes.
 MOST_TAGS = 32
 
 
 def uvarint_at(view: memoryview, at: int) -> tuple[int, int]:
-    """An unsigned variable-length number and where it ends."""
+    """A variable-length number and where it ends: 32 bits with a sign, as Kafka reads what it calls unsigned."""
     try:
         byte = view[at]
         if byte < 0x80:
@@ -33,10 +34,15 @@ def uvarint_at(view: memoryview, at: int) -> tuple[int, int]:
             byte = view[at]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return value, at + 1
+                return (value if value < _SIGN else _with_sign(value)), at + 1
     except IndexError:
         raise Truncated(1, 0) from None
     raise Malformed("a variable-length number of more than five bytes")
+
+
+def _with_sign(value: int) -> int:
+    value &= 2 * _SIGN - 1
+    return value - 2 * _SIGN if value >= _SIGN else value
 
 
 def tags_end(view: memoryview, at: int) -> int:
@@ -49,6 +55,8 @@ def tags_end(view: memoryview, at: int) -> int:
     for _ in range(count):
         _, at = uvarint_at(view, at)
         size, at = uvarint_at(view, at)
+        if size < 0:
+            raise Malformed(f"a tagged field of {size} bytes")
         if size > len(view) - at:
             raise Truncated(size, len(view) - at)
         at += size

@@ -1,8 +1,11 @@
 """Produce requests (key 0), versions 0 to 13: what they hold where, and how to send them on without some partitions.
 
 Nothing of a request is copied to look into it. The index names byte spans, and the spans of one topic lie side by
-side: taking partitions out means cutting spans and correcting the counts before them. A request is indexed to its last
-byte or not at all; one that we would read differently from the broker must not be split.
+side: taking partitions out means cutting spans and correcting the counts before them.
+
+A request is read as the broker reads it, however odd: any negative length is null, and bytes behind its end are not
+looked at. What the broker would store and we could not read would go past a fence. Only two limits are our own, on
+entries and on tagged fields, and no client comes near them.
 
 A request may name a thousand partitions, in one topic or in as many, and the gateway has one thread: both loops
 read their few bytes by hand.
@@ -32,6 +35,8 @@ _FIRST_FLEXIBLE_VERSION = first_flexible_version(PRODUCE) or 0
 MOST_ENTRIES = 50_000
 # Kafka refuses longer strings in every encoding.
 _LONGEST_TEXT = 0x7FFF
+# One less, which only a length plus one can be, is a very large number to a broker: it does not fit into 32 bits.
+_SMALLEST_LENGTH = -(1 << 31)
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -139,8 +144,6 @@ def index_produce(payload: memoryview, version: int) -> ProduceIndex:
     topics: list[TopicSpan] = []
     reader.position = _index_topics(payload, topic_count_end, topic_count, version, topics, parts)
     reader.skip_tags()
-    if reader.remaining:
-        raise Malformed(f"a Produce request with {reader.remaining} bytes too many")
     return ProduceIndex(
         version=version,
         transactional_id=transactional_id,
@@ -226,7 +229,7 @@ def _index_partitions(
                 length, at = uvarint_at(payload, at - 1)
             length -= 1
         if length < 0:
-            if length < -1:
+            if length < _SMALLEST_LENGTH:
                 raise Malformed(f"records of {length} bytes")
             length = 0
         elif length > size - at:
@@ -258,7 +261,7 @@ def _text_at(payload: memoryview, at: int, *, flexible: bool) -> tuple[str | Non
     else:
         length = _INT16.unpack_from(payload, at)[0]
         at += _INT16.size
-    if length == -1:
+    if _SMALLEST_LENGTH <= length < 0:
         return None, at
     if not 0 <= length <= _LONGEST_TEXT:
         raise Malformed(f"a string of {length} bytes")

@@ -8,7 +8,7 @@ version is flexible: then, and only then, a section of tagged fields stands betw
 from struct import Struct
 from typing import NamedTuple
 
-from brimline.wire.errors import Malformed, Truncated
+from brimline.wire.errors import Truncated
 from brimline.wire.primitives import tags_end
 
 PRODUCE = 0
@@ -22,7 +22,6 @@ HEAD = Struct(">ihhi")
 _PAYLOAD_HEAD = Struct(">hhi")
 _INT16 = Struct(">h")
 _CLIENT_ID_AT = _PAYLOAD_HEAD.size
-_NULL = -1
 
 _FIRST_FLEXIBLE_VERSION = {PRODUCE: 9, SASL_HANDSHAKE: None, API_VERSIONS: 3, DESCRIBE_LOG_DIRS: 2}
 
@@ -74,6 +73,4 @@ def _client_id_end(payload: memoryview) -> int | None:
     if len(payload) < at:
         return None
     length: int = _INT16.unpack_from(payload, _CLIENT_ID_AT)[0]
-    if length < _NULL:
-        raise Malformed(f"a client id of {length} bytes")
-    return at + max(length, 0)
+    return at + max(length, 0)  # any negative length is null to Kafka

@@ -47,6 +47,7 @@ class RequestStream:
         "_wants",
         "passing",
         "produce_requests",
+        "read_to",
         "requests",
     )
 
@@ -62,6 +63,8 @@ class RequestStream:
         """How many bytes of the present frame pass as they are."""
         self.requests = 0
         self.produce_requests = 0
+        self.read_to = 0
+        """How much of the data was taken in when a request was given out."""
 
     @property
     def kept_bytes(self) -> int:
@@ -93,6 +96,7 @@ class RequestStream:
                     self._missing -= step
                     at = run = at + step
                     if not self._missing:
+                        self.read_to = at
                         yield self._collected()
                 elif not self._kept and self._begin(data[at : at + _LARGEST_HEAD]):
                     pass  # the head was all there: the frame now passes or is collected
@@ -102,6 +106,7 @@ class RequestStream:
                         run = at
                     at = run = at + self._keep_some(data[at:])
                     if self._begin(memoryview(self._kept)):
+                        self.read_to = at
                         yield from self._begin_with_kept()
         except WireError:
             if at > run:
