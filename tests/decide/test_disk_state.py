@@ -86,6 +86,12 @@ def test_unknown_is_never_full(was: DiskState, by: DiskLimits) -> None:
     assert next_state(was, None, by) is DiskState.UNKNOWN
 
 
+@given(was=states, by=limits)
+def test_what_hangs_is_full_only_if_it_was(was: DiskState, by: DiskLimits) -> None:
+    stays = was is DiskState.FULL and not by.are_off
+    assert next_state(was, None, by, hangs=True) is (DiskState.FULL if stays else DiskState.UNKNOWN)
+
+
 @given(was=states, of=spaces(), by=limits)
 def test_a_breach_is_full_whatever_was(was: DiskState, of: Space, by: DiskLimits) -> None:
     if breaches(of, by):

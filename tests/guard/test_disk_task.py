@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from brimline.decide.disk_state import DiskLimits, DiskState
+from brimline.decide.disk_state import DiskLimits, DiskState, next_state
 from brimline.decide.fill_rate import Pace
 from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
+from brimline.guard.sentences import reasons_of_full_log_dirs, state_sentence
 from brimline.model import Bytes, Failure, FailureKind
 from tests.guard.ticking import Answers, FakeDisks, TickingClock
 
@@ -102,20 +103,33 @@ def test_a_hung_file_system_stalls_nothing_else() -> None:
     disks.hung["a"].set()
 
 
-def test_a_stalled_volume_is_not_full_even_if_it_was() -> None:
+def test_a_full_volume_that_hangs_stays_full_until_it_answers() -> None:
     disks = FakeDisks(a=50)
     watched = Watched(disks)
     watched.look()
     disks.hung["a"] = threading.Event()
     watched.clock.tick(60)
     watched.task.step()
-    watched.clock.tick(10)
+    for _ in range(3):
+        watched.clock.tick(10)
+        watched.task.step()
+    hanging = watched.task.report
 
-    watched.task.step()
+    assert watched.states == {("a",): DiskState.FULL}
+    assert watched.changes[1:] == [(DiskState.FULL, DiskState.FULL, ("a",))]  # said once: it hangs
+    assert reasons_of_full_log_dirs(hanging) == {"a": "log dir a was full when it last answered"}
+    assert "until it answers again" in state_sentence(hanging.volumes[0], hanging.limits)
 
-    assert watched.states == {("a",): DiskState.UNKNOWN}
-    assert watched.changes[-1] == (DiskState.FULL, DiskState.UNKNOWN, ("a",))
+    disks.usable["a"] = 500
     disks.hung["a"].set()
+    watched.look(after=1)
+    assert watched.states == {("a",): DiskState.OK}
+
+
+def test_a_volume_that_hangs_is_not_full_when_no_limit_is_set() -> None:
+    assert next_state(DiskState.FULL, None, DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0)), hangs=True) is (
+        DiskState.UNKNOWN
+    )
 
 
 def test_a_volume_that_vanishes_is_unknown_and_comes_back() -> None:

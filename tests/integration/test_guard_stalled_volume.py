@@ -15,7 +15,7 @@ from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration import stallable_volume
 from tests.integration.cluster import brimline_inside, create_topic, produce
-from tests.integration.guarded import RunningGuard, guard, write_config
+from tests.integration.guarded import QUICK, RunningGuard, guard, write_config
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -112,6 +112,23 @@ def test_a_hung_file_system_is_a_named_state_and_stalls_nothing_else(volume: Sta
     assert str(volume.path) in failure
     assert pages == ["ok\n", "ok\n"]
     assert "task-died" not in running.events()
+
+
+def test_a_full_file_system_that_hangs_stays_full(volume: Stallable, tmp_path: Path) -> None:
+    more_than_it_has = {**volume.settings, "disk.min.free.bytes": str(1 << 30)}
+    with guard(volume.sandbox, tmp_path / "log", more_than_it_has) as running:
+        eventually(lambda: running.states()[STALLABLE] == "full")
+        volume.stall()
+        eventually(lambda: failures_of(running).get(STALLABLE, "").startswith("stalled: "))
+        while_it_hangs = running.states()
+        write_config(volume.sandbox, {**QUICK, "brimline.log.format": "json", **volume.settings})
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: running.states() == {HEALTHY: "ok", STALLABLE: "full"})
+        volume.resume()
+        eventually(lambda: running.states() == {HEALTHY: "ok", STALLABLE: "ok"})
+
+    assert while_it_hangs == {HEALTHY: "full", STALLABLE: "full"}
+    assert "until it answers again" in running.log.read_text()
 
 
 def test_it_starts_and_ends_while_a_file_system_hangs(volume: Stallable, tmp_path: Path) -> None:

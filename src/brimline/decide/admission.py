@@ -145,8 +145,13 @@ def judge(
     return Verdict(refusal=fence.refusal, held=ruling.held, code=int(error))
 
 
-def why_full(log_dir: str, space: Space, limits: DiskLimits) -> str:
-    """The reason of a fence for a full log dir: how full it is, and the limit that it has passed."""
+def why_full(log_dir: str, space: Space | None, limits: DiskLimits) -> str:
+    """The reason of a fence for a full log dir: how full it is, and the limit that it has passed.
+
+    ``None``: it does not answer any more.
+    """
+    if space is None:
+        return f"log dir {log_dir} was full when it last answered"
     used = f"log dir {log_dir} is {human_percent(used_percent(space.total, space.usable))} used"
     breached = breaches(space, limits)
     if not breached:

@@ -25,6 +25,7 @@ from brimline.decide.fill_rate import (
 from brimline.guard.clock import Clock
 from brimline.guard.log_dir_watch import LogDirWatch, Look
 from brimline.model import Bytes
+from brimline.model.failures import FailureKind
 from brimline.observe.volumes import LogDirReading, VolumeReading, by_volume, look_at
 
 _LONGEST_WAIT = 1.0
@@ -86,6 +87,7 @@ class _Place:
     paced_by: float | None = None
     state: DiskState = DiskState.UNKNOWN
     announced: DiskState | None = None
+    announced_failure: FailureKind | None = None
 
 
 @dataclass(slots=True)
@@ -99,7 +101,8 @@ class _History:
 
 
 class DiskTask:
-    """``changed`` is told of every volume whose state differs from the one before, and of the first state."""
+    """``changed`` is told of every volume whose state differs from the one before, of the first state, and of a full
+    volume that no longer answers."""
 
     def __init__(
         self,
@@ -149,7 +152,8 @@ class DiskTask:
         limits = self.settings.limits
         # Log dirs that were apart and now share a device: full if one of them was.
         was = [self._places[path].state for path in reading.log_dirs]
-        state = next_state(DiskState.FULL if DiskState.FULL in was else was[0], space, limits)
+        hangs = reading.failure is not None and reading.failure.kind is FailureKind.STALLED
+        state = next_state(DiskState.FULL if DiskState.FULL in was else was[0], space, limits, hangs=hangs)
         distance = None if space is None else bytes_to_limit(space, limits)
         rate = fill_rate(readings) if space is not None else None
         wait = self._next_look(readings, space, distance)
@@ -185,11 +189,13 @@ class DiskTask:
     def _announce(self, volumes: Sequence[VolumeStatus]) -> None:
         for volume in volumes:
             places = [self._places[path] for path in volume.log_dirs]
+            failure = None if volume.reading.failure is None else volume.reading.failure.kind
             was = next((place.announced for place in places if place.announced is not volume.state), volume.state)
-            if was is not volume.state:
+            hangs_now = failure is not None and any(place.announced_failure is not failure for place in places)
+            if was is not volume.state or (hangs_now and volume.state is DiskState.FULL):
                 self._changed(was or DiskState.UNKNOWN, volume)
             for place in places:
-                place.announced = volume.state
+                place.announced, place.announced_failure = volume.state, failure
 
     def _ask_what_is_due(self) -> None:
         now = self._clock.seconds()

@@ -243,8 +243,8 @@ class Gateway:
         return _FOLDERS_INTERVAL if self._fences.snapshot.is_empty else _FOLDERS_INTERVAL_WHILE_FENCED
 
     def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
-        """One line when a log dir becomes full and one when it is released; the guard says the rest."""
-        if DiskState.FULL not in (was, volume.state):
+        """One line when a log dir becomes full and one when it no longer is; the guard says the rest."""
+        if DiskState.FULL not in (was, volume.state) or was is volume.state:
             return
         verb = "refuses" if self._config.is_enforcing else "would refuse"
         places = ", ".join(volume.log_dirs)

@@ -21,6 +21,8 @@ def how_full(volume: VolumeStatus) -> str:
 
 
 def why_full(volume: VolumeStatus, limits: DiskLimits) -> str:
+    if volume.reading.failure is not None:
+        return "it was when it last answered, and counts as full until it answers again"
     if not volume.breaches:
         return f"not yet below the limits by {limits.release_margin_percent} % of the volume"
     words = {
@@ -44,14 +46,13 @@ def state_sentence(volume: VolumeStatus, limits: DiskLimits) -> str:
 
 def reasons_of_full_log_dirs(report: DiskReport) -> dict[str, str]:
     """Every full log dir, and what refused clients are told of it: the same, whether guard or gateway decided it."""
-    return {
-        log_dir: admission.why_full(log_dir, Space(total=total, usable=usable), report.limits)
-        for volume in report.volumes
-        if volume.state is DiskState.FULL
-        for total, usable in [(volume.reading.total_bytes, volume.reading.usable_bytes)]
-        if total is not None and usable is not None
-        for log_dir in volume.log_dirs
-    }
+    reasons: dict[str, str] = {}
+    for volume in report.volumes:
+        if volume.state is DiskState.FULL:
+            total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
+            space = None if total is None or usable is None else Space(total=total, usable=usable)
+            reasons |= {path: admission.why_full(path, space, report.limits) for path in volume.log_dirs}
+    return reasons
 
 
 def would_do(volume: VolumeStatus, *, enforced: bool) -> list[str]:
