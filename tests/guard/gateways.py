@@ -79,7 +79,8 @@ class FakeGateway:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         self._listener.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self._acceptor.start()
 
     def wait_for(self, requests: int = 1) -> None:
         for _ in range(requests):
@@ -89,6 +90,8 @@ class FakeGateway:
         """As a killed one: the socket's file stays behind. Again is fine."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
+        # Closed before its thread has ended, its number may be another listener's whose clients this one would accept.
+        self._acceptor.join(PATIENCE_SECONDS)
         self._listener.close()
         self.drop_connections()
 

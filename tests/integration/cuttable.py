@@ -15,7 +15,8 @@ class Cuttable:
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._listening = socket.create_server(("127.0.0.1", port))
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self._acceptor.start()
 
     def cut(self) -> None:
         with self._lock:
@@ -30,8 +31,10 @@ class Cuttable:
 
     def close(self) -> None:
         self.cut()
-        # Wakes the thread that waits in it, which a close alone does not.
+        # Wakes the thread that waits in it, which a close alone does not; and a thread that had not noticed the close
+        # could accept the clients of whoever gets the number next.
         self._listening.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join()
         self._listening.close()
 
     def _accept(self) -> None:
