@@ -33,6 +33,7 @@ from tests.act.entries import NOW, a_plan
 from tests.waiting import PATIENCE_SECONDS
 
 PAUSED = Paused(by="root", reason="CHG-1")
+RESUMED = Resumed(by="root", reason="")
 
 
 @pytest.fixture
@@ -128,6 +129,50 @@ def test_damage_further_up_is_named_and_not_touched(folder: Path) -> None:
         f"{heir.files.current} line 2: damaged or cut short",
         f"{heir.files.current} line 3: entries 2 to 2 are missing before it",
     ]
+
+
+def test_damage_further_up_stops_all_deleting_until_a_person_resumes(folder: Path) -> None:
+    ledger = ledger_in(folder)
+    for entry in (a_plan(), PAUSED, request()):
+        ledger.append(entry)
+    lines = ledger.files.current.read_bytes().splitlines(keepends=True)
+    ledger.files.current.write_bytes(lines[0] + bytes([lines[1][0] ^ 1]) + lines[1][1:] + lines[2])
+
+    heir = ledger_in(folder, rotate_at=1)
+    assert heir.pause is not None
+    assert "has damaged lines" in heir.pause.reason
+    heir.append(end())  # and rotates
+    assert len(heir.files.parts()) == 1
+    after_rotation = ledger_in(folder)
+    assert after_rotation.pause == heir.pause
+    after_rotation.append(RESUMED)
+
+    assert ledger_in(folder).pause is None
+
+
+def test_who_resumed_after_the_damage_is_not_asked_again(folder: Path) -> None:
+    ledger = ledger_in(folder)
+    for entry in (a_plan(), request(), RESUMED):
+        ledger.append(entry)
+    lines = ledger.files.current.read_bytes().splitlines(keepends=True)
+    ledger.files.current.write_bytes(lines[0] + b"#" + lines[1] + lines[2])
+
+    assert ledger_in(folder).pause is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b'{"version": 1}'])
+def test_a_pause_holds_by_its_file_alone(folder: Path, content: bytes | None) -> None:
+    ledger = ledger_in(folder)
+    ledger.pause_file.write(by="root", reason="CHG-1", since=NOW)
+    if content is not None:
+        ledger.pause_file.path.write_bytes(content)
+
+    found = ledger_in(folder).pause
+
+    assert found is not None
+    assert ("CHG-1" if content is None else "cannot be read") in found.reason
+    ledger.pause_file.remove()
+    assert ledger_in(folder).pause is None
 
 
 def test_on_a_full_disk_nothing_is_recorded_and_nothing_is_left_of_the_try(

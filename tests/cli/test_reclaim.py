@@ -11,6 +11,7 @@ import pytest
 
 from brimline.act.ledger import Ledger
 from brimline.act.ledger_entries import Paused
+from brimline.act.ledger_files import LedgerFiles
 from brimline.act.plan_file import CeilingFrom, read_plan
 from brimline.cli import main
 from brimline.cli.glyphs import ASCII, UNICODE
@@ -420,7 +421,31 @@ def test_pause_and_resume_are_on_record(properties: str, capsys: pytest.CaptureF
     assert pause is not None
     assert pause.reason == "CHG-1"
     assert told("resume").startswith("reclaim goes on; it was paused by")
-    assert read_ledger(tmp_path).state.pause is None
+    assert read_ledger(tmp_path).pause is None
+
+
+@pytest.mark.parametrize("damage", ["flipped", "removed", "unusable"])
+def test_a_pause_outlives_the_ledger(
+    properties: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, damage: str
+) -> None:
+    """One bit of its line is enough to lose it there."""
+    current = LedgerFiles(tmp_path / "state", 1).current
+    if damage == "unusable":
+        current.mkdir(parents=True)
+    assert main(["reclaim", "pause", "--config", properties, "--reason", "CHG-1"]) == 0
+    assert ("the ledger does not tell of it" in capsys.readouterr().out) is (damage == "unusable")
+    if damage == "flipped":
+        content = bytearray(current.read_bytes())
+        content[20] ^= 1
+        current.write_bytes(content)
+    elif damage == "removed":
+        current.unlink()
+    else:
+        current.rmdir()
+
+    assert main(["reclaim", "--config", properties, "--apply", "--yes"]) == 1
+
+    assert "reclaim is paused by" in capsys.readouterr().err
 
 
 def test_while_paused_nothing_is_even_looked_at(

@@ -329,6 +329,11 @@ def test_while_paused_nothing_is_deleted(world: World, command: Command) -> None
 
     assert (paused.returncode, refused.returncode) == (0, 1)
     assert "(CHG-1042): nothing was deleted; brimline reclaim resume" in refused.stderr
+    (ledger,) = command.state_dir.glob("ledger-*.jsonl")
+    content = bytearray(ledger.read_bytes())
+    content[-20] ^= 1
+    ledger.write_bytes(content)
+    assert command.run("--ceiling", ceiling, "--apply", "--yes").returncode == 1
     assert world.log_starts[kept] == 0
     assert command.run("resume").returncode == 0
     assert command.run("--ceiling", ceiling, "--apply", "--yes").returncode == 0

@@ -9,28 +9,32 @@ ledger, first reads what others have written since, and so continues their numbe
 same time (a device's cycle) has a lock of its own: ``device_lock``.
 
 **The end of the file.** A crash leaves at most one append unfinished, at the end. Whoever writes next finds lines with
-a wrong checksum there and cuts them off. Damage further up is never touched: it is not ours to judge what it was.
+a wrong checksum there and cuts them off. Damage further up is never touched: it is not ours to judge what it was. It
+may have been a pause, so it is one until a person resumes.
 """
 
 import fcntl
 import gzip
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from brimline.act.ledger_entries import CycleId, Entry, Recorded
+from brimline.act.ledger_entries import CycleId, Entry, Paused, Recorded
 from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_lines import BadLine, read_lines, write_line
-from brimline.act.ledger_state import LedgerState
+from brimline.act.ledger_state import LedgerState, Pause
+from brimline.act.reclaim_pause import PauseFile
 from brimline.durable_files import NotRecorded, replace_durably
 from brimline.model import Bytes
 
 ROTATE_AT = Bytes(8 << 20)
 _MODE = 0o600
 _FOLDER_MODE = 0o750
+_OURSELVES = "brimline"
+_LOOK_AT_IT = "what they said is not known; look with brimline ledger, then brimline reclaim resume"
 _LOCK_TRIES = 50
 _LOCK_WAIT = 0.1
 
@@ -48,6 +52,7 @@ class Ledger:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.files = LedgerFiles(folder, node_id)
+        self.pause_file = PauseFile(folder, node_id)
         self.state = LedgerState()
         self.warnings: list[str] = []
         self._now = now
@@ -72,13 +77,14 @@ class Ledger:
         """Raises ``NotRecorded``: then what was to be done must not be done."""
         with self._writable() as fd:
             self._catch_up(fd)
-            first, at = self.state.last_sequence + 1, self._now()
-            recorded = [Recorded(sequence=n, at=at, entry=entry) for n, entry in enumerate(entries, start=first)]
-            self._write(fd, b"".join(write_line(each) for each in recorded))
-            for each in recorded:
-                self.state.apply(each)
+            self._record(fd, entries)
             if self._position >= self._next_rotation:
                 self._rotate(fd)
+
+    @property
+    def pause(self) -> Pause | None:
+        """``None``: reclaim may go on."""
+        return self.state.pause or self.pause_file.read()
 
     def new_cycle_id(self, device: str) -> CycleId:
         """Never given before, whatever the clock does. Two who plan for one device at a time: see ``device_lock``."""
@@ -134,7 +140,9 @@ class Ledger:
             ) from bad
         if lines.damaged:
             self.warnings.append(f"{self.files.current}: {lines.damaged} damaged lines count for nothing")
-        for recorded in lines.recorded:
+        for number, recorded in enumerate(lines.recorded):
+            if lines.damaged and number == lines.entries_before_damage:
+                self.state.is_damaged = True
             self.state.apply(recorded)
         if is_first_look:  # what was rotated away counts, too, where numbers are concerned
             self.state.last_sequence = max(self.state.last_sequence, self.files.last_sequence_of_parts())
@@ -146,6 +154,16 @@ class Ledger:
                 f"{self.files.current}: the last {size - self._position} bytes were cut short by a crash and are taken "
                 "away; nothing was done because of them"
             )
+        if self.state.is_damaged and self.state.pause is None:
+            # As an entry, so that a rotation carries it on
+            self._record(fd, [Paused(by=_OURSELVES, reason=f"{self.files.current} has damaged lines: {_LOOK_AT_IT}")])
+
+    def _record(self, fd: int, entries: Sequence[Entry]) -> None:
+        first, at = self.state.last_sequence + 1, self._now()
+        recorded = [Recorded(sequence=n, at=at, entry=entry) for n, entry in enumerate(entries, start=first)]
+        self._write(fd, b"".join(write_line(each) for each in recorded))
+        for each in recorded:
+            self.state.apply(each)
 
     def _write(self, fd: int, content: bytes) -> None:
         try:

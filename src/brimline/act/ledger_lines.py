@@ -47,7 +47,7 @@ def read_line(line: bytes) -> Recorded:
         fields = Fields(json.loads(body + b"}"))
         version = fields.number("v")
         if version == _VERSION:
-            return Recorded(sequence=fields.number("seq"), at=_read_time(fields.text("at")), entry=entry_of(fields))
+            return Recorded(sequence=fields.number("seq"), at=read_time(fields.text("at")), entry=entry_of(fields))
     except (ValueError, KeyError, IndexError) as error:
         raise BadLine(f"no entry that this version knows ({error!r})", is_whole=True) from error
     raise BadLine(f"written by a later Brimline (version {version} of the format)", is_whole=True)
@@ -56,17 +56,18 @@ def read_line(line: bytes) -> Recorded:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
     """``good_bytes``: up to the end of the last line that was written whole. ``damaged``: lines before that which count
-    for nothing."""
+    for nothing, and ``entries_before_damage``: the last of them stood behind so many entries."""
 
     recorded: tuple[Recorded, ...]
     good_bytes: int
     damaged: int
+    entries_before_damage: int
 
 
 def read_lines(content: bytes) -> Lines:
     """Raises ``BadLine`` for an entry of another version: what it means, and perhaps forbids, is not known."""
     recorded: list[Recorded] = []
-    position = good = damaged = since_good = 0
+    position = good = damaged = since_good = entries_before_damage = 0
     for line in content.split(b"\n")[:-1]:  # behind the last newline: nothing, or a line cut short
         position += len(line) + 1
         try:
@@ -76,14 +77,18 @@ def read_lines(content: bytes) -> Lines:
                 raise
             since_good += 1
         else:
+            if since_good:
+                entries_before_damage = len(recorded) - 1
             good, damaged, since_good = position, damaged + since_good, 0
-    return Lines(recorded=tuple(recorded), good_bytes=good, damaged=damaged)
+    return Lines(
+        recorded=tuple(recorded), good_bytes=good, damaged=damaged, entries_before_damage=entries_before_damage
+    )
 
 
 def time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _read_time(text: str) -> datetime:
+def read_time(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

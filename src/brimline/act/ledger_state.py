@@ -106,6 +106,7 @@ class LedgerState:
     """``cycles``: those under way, or all where ``keeps_ended``. ``ballast``: the last act of each file.
 
     ``cordoned``: the log dirs that we put, or were about to put, into the broker's ``cordoned.log.dirs``.
+    ``is_damaged``: a line could not be read, and nobody has resumed since. It may have been a pause.
     """
 
     keeps_ended: bool = False
@@ -114,6 +115,7 @@ class LedgerState:
     ballast: dict[str, BallastEntry] = field(default_factory=dict)
     cordoned: dict[str, CordonEntry] = field(default_factory=dict)
     last_sequence: int = 0
+    is_damaged: bool = False
 
     def apply(self, recorded: Recorded) -> bool:
         """Whether it was news. A rotated ledger begins with copies of entries that count already."""
@@ -125,6 +127,7 @@ class LedgerState:
                 self.pause = Pause(by=entry.by, reason=entry.reason, since=recorded.at, sequence=recorded.sequence)
             case Resumed():
                 self.pause = None
+                self.is_damaged = False
             case BallastEntry() as entry:
                 self.ballast[entry.path] = entry
             case CordonEntry(act=CordonAct.CORDONED) as entry:

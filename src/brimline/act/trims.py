@@ -184,7 +184,7 @@ class TrimExecutor:
         self._send(self._wanting(lefts, looks, objection))
 
     def _why_not(self, batch: Sequence[TrimNumber]) -> str | None:
-        pause = self._ledger.state.pause
+        pause = self._ledger.pause
         if pause is not None:
             return f"paused by {pause.by}: {pause.reason}"
         may_send = any(self._watches[number].there_since is None for number in batch)

@@ -87,7 +87,7 @@ class HandCycles:
     def refuse_while_paused(self) -> None:
         """Raises ``Refused``, or ``NotRecorded`` when the ledger cannot be used."""
         self._ledger.refresh()
-        pause = self._ledger.state.pause
+        pause = self._ledger.pause
         if pause is not None:
             raise Refused(
                 f"reclaim is paused by {pause.by} since {pause.since:%Y-%m-%d %H:%M:%S} UTC ({pause.reason}): "

@@ -161,7 +161,7 @@ class ReclaimTask:
         ledger.refresh()
         self._news.warnings(ledger.warnings)
         ledger.warnings.clear()
-        pause = ledger.state.pause
+        pause = ledger.pause
         if pause != self._pause:
             self._news.pause(pause)
             self._is_urgent = self._is_urgent or pause is None
