@@ -143,6 +143,14 @@ def test_garbage_ends_nothing_but_itself(server: ControlServer, path: Path) -> N
         assert other.ask(b'{"op": "echo"}')["ok"]
 
 
+def test_orders_for_thousands_of_partitions_with_long_names_fit(server: ControlServer, path: Path) -> None:
+    followers = [[f"{number:0>249}", list(range(8))] for number in range(10_000)]
+    with Asking(path) as client:
+        answer = client.ask(json.dumps({"op": "echo", "followers": followers}).encode())
+
+    assert answer["asked"]["followers"] == followers
+
+
 def test_a_line_without_end_is_not_read_for_ever(server: ControlServer, path: Path) -> None:
     with Asking(path) as client:
         with contextlib.suppress(ConnectionError):

@@ -104,6 +104,24 @@ def test_clients_survive_kill_9_of_the_gateway(sandbox: Sandbox, services: Servi
             wait_for_progress()
 
 
+def test_clients_are_served_though_the_state_dir_is_read_only(sandbox: Sandbox, tmp_path: Path) -> None:
+    """At a restart: whoever dies of it cuts every client off."""
+    read_only = sandbox.broker(1).node.home / "read-only"
+    sandbox.outside(read_only).mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(read_only)]
+    subprocess.run(sandbox.inside(mount), check=True, timeout=PATIENCE_SECONDS)
+    try:
+        with (
+            gateway(sandbox, tmp_path / "log", {**LIMITS, "brimline.state.dir": str(read_only)}) as running,
+            under_load(sandbox, "without-state") as wait_for_progress,
+        ):
+            wait_for_progress()
+    finally:
+        subprocess.run(sandbox.inside(["umount", str(read_only)]), check=True, timeout=PATIENCE_SECONDS)
+
+    assert {"no-state", "no-control"} <= set(running.events())
+
+
 def test_clients_do_not_notice_kill_9_of_the_guard(sandbox: Sandbox, services: Services) -> None:
     running = services.gateway()
     watching = services.guard()

@@ -21,7 +21,8 @@ from brimline.model import BadInput, BrimlineError
 Command = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """From the request to what the answer has besides ``ok``; a ``BrimlineError`` is the answer's error."""
 
-LONGEST_LINE = 1 << 20
+LONGEST_LINE = 16 << 20
+"""Fifty thousand partitions with the longest names. Only its owner may speak here."""
 MOST_CLIENTS = 32
 _SILENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5

@@ -94,7 +94,8 @@ class Gateway:
         self._read_at = 0.0
         self._counters = Counters()
         self._loop = EventLoop(_say_bug)
-        state_dir = _state_dir(config)
+        state_dir = config.state_dir
+        self._warnings = _make_state_dir(state_dir)
         self._time_of_day = SteadyTimeOfDay()
         self._memory = SequenceMemory(
             state_dir / f"sequences-{config.broker.node_id}.map",
@@ -140,6 +141,8 @@ class Gateway:
         complaints = [tls.complaint for tls in self._tls.values() if tls.complaint is not None]
         for warning in (*self._config.warnings, *self._memory.warnings, *self._fences.warnings, *complaints):
             say(logging.WARNING, "config", warning)
+        for warning in self._warnings:
+            say(logging.ERROR, "no-state", warning)
         for noticed in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
             signal.signal(noticed, self._notice)
         _raise_descriptor_limit()
@@ -156,8 +159,7 @@ class Gateway:
             self._describe_worker,
             self._skips,
         )
-        control = ControlServer(control_socket(self._config), commands.by_name)
-        control.start()
+        control = self._control(commands)
         self._disk_worker.start()
         self._loop.later(_HOUSEKEEPING, self._keep_house)
         self._say_started()
@@ -171,6 +173,22 @@ class Gateway:
             self._end(control)
         assert self._ended_by is not None
         return self._ended_by
+
+    def _control(self, commands: GatewayCommands) -> ControlServer | None:
+        """Clients are served without it, too: a state dir that is full or read-only must not cut them off."""
+        path = control_socket(self._config)
+        try:
+            server = ControlServer(path, commands.by_name)
+        except OSError as error:
+            say(
+                logging.ERROR,
+                "no-control",
+                f"there is no control socket {path} ({error.strerror}): clients are served, but neither the guard nor "
+                "brimline fence reaches this gateway; make the state dir writable and restart it",
+            )
+            return None
+        server.start()
+        return server
 
     @property
     def _workers(self) -> list[Worker]:
@@ -340,8 +358,9 @@ class Gateway:
             control=str(control_socket(self._config)),
         )
 
-    def _end(self, control: ControlServer) -> None:
-        control.close()
+    def _end(self, control: ControlServer | None) -> None:
+        if control is not None:
+            control.close()
         self._forwarder.close()
         if self._describe is not None:
             self._describe.close()
@@ -362,15 +381,15 @@ def _refuse_impossible(config: GuardConfig) -> None:
         raise BadInput(f"{config.path}: there is no listener to stand in front of ({past})")
 
 
-def _state_dir(config: GuardConfig) -> Path:
-    path = config.state_dir
+def _make_state_dir(path: Path) -> list[str]:
+    """Why it cannot be used, if it cannot: the gateway does without."""
     try:
         path.mkdir(mode=0o750, parents=True, exist_ok=True)
     except OSError as problem:
-        raise BadInput(f"{keys.STATE_DIR.name}: {path} cannot be made: {problem.strerror}") from problem
+        return [f"{keys.STATE_DIR.name}: {path} cannot be made: {problem.strerror}"]
     if not os.access(path, os.W_OK | os.X_OK):
-        raise BadInput(f"{keys.STATE_DIR.name}: {path} cannot be written by this user (uid {os.geteuid()})")
-    return path
+        return [f"{keys.STATE_DIR.name}: {path} cannot be written by this user (uid {os.geteuid()})"]
+    return []
 
 
 def _own_sockets(fronted: FrontedListener) -> tuple[socket.socket, ...]:
