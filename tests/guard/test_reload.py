@@ -1,5 +1,9 @@
 """What SIGHUP changes, and what it only names."""
 
+from dataclasses import replace
+
+import pytest
+
 from brimline.guard import keys
 from brimline.guard.reload import reloaded
 from tests.guard.files import BROKER, config
@@ -37,3 +41,15 @@ def test_credentials_are_named_without_their_value() -> None:
     assert change.key == "brimline.admin.*"
     assert not change.takes_effect
     assert now.admin.client_id == "brimline-guard"
+
+
+@pytest.mark.parametrize("key", [key for key in keys.KEYS if key.kind is keys.Kind.TEXT], ids=lambda key: key.name)
+def test_no_login_is_said_whatever_key_it_stands_in(key: keys.Key) -> None:
+    running = config()
+    other = {key.name: replace(running.settings[key.name], value="s3://KEY:MAR/KER@bucket")}
+
+    _, (change,) = reloaded(running, replace(running, settings={**running.settings, **other}))
+
+    assert "bucket" in str(change)
+    assert "KEY" not in str(change)
+    assert "KER" not in str(change)

@@ -98,4 +98,9 @@ def test_nobody_reads_the_keys_in_a_uri() -> None:
 
     assert "secret" not in str(failed.value)
     assert without_login("s3://key:secret@bucket/a@b") == "s3://…@bucket/a@b"
+    assert without_login("s3://key:sec/ret+/@bucket/a@b") == "s3://…@bucket/a@b"
+    assert without_login("s3://key@bucket/a") == "s3://…@bucket/a"
+    assert without_login("s3://bucket/a@b?region=x&secret_key=s/e&scheme=http") == (
+        "s3://bucket/a@b?region=x&secret_key=…&scheme=http"
+    )
     assert without_login("/a/b@c") == "/a/b@c"

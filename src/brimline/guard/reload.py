@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from brimline.guard.config import GuardConfig, Setting
+from brimline.landing.uris import without_login
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,8 @@ def reloaded(running: GuardConfig, read: GuardConfig) -> tuple[GuardConfig, tupl
         now = read.settings[name]
         takes_effect = was.key.reloadable
         if was.value != now.value:
-            changes.append(Change(key=name, was=str(was.value), now=str(now.value), takes_effect=takes_effect))
+            shown = {"was": _shown(was.value), "now": _shown(now.value)}
+            changes.append(Change(key=name, takes_effect=takes_effect, **shown))
         settings[name] = now if takes_effect else was
     changes += _changes_of_the_rest(running, read)
     return replace(running, settings=settings, warnings=read.warnings), tuple(changes)
@@ -53,4 +55,4 @@ def _changes_of_the_rest(running: GuardConfig, read: GuardConfig) -> list[Change
 
 
 def _shown(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return without_login(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
