@@ -107,7 +107,7 @@ def has_answer(asked: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def real_rules(folder: Path) -> Iterator[Running]:
+def real_rules(folder: Path, refusals_per_second: int = 1_000_000_000) -> Iterator[Running]:
     """A gateway before a broker with a full log dir that has both partitions of a topic, and one that has room."""
     placement = Placement(
         log_dirs={(topic, number): f"/{topic}" for topic in ("full", "free") for number in (0, 1)},
@@ -121,7 +121,7 @@ def real_rules(folder: Path) -> Iterator[Running]:
         fences = Fences(state_dir=folder, node_id=1, log_dirs=["/full", "/free"])
         fences.set_full({"/full": "there is no room"})
         describes.append(DescribeRule(loop, worker))
-        settings = RuleSettings(refusals_per_second=1_000_000_000)
+        settings = RuleSettings(refusals_per_second=refusals_per_second)
 
         def soon(then: Callable[[], None]) -> None:
             loop.later(0.0, then)

@@ -77,6 +77,7 @@ class Connection:
         "_request_pipe",
         "_response_pipe",
         "_to_broker",
+        "allowed_at",
         "broker",
         "client",
         "client_software",
@@ -114,6 +115,8 @@ class Connection:
         """For the rules."""
         self.refused_at = 0.0
         """Up to when this connection's wholly refused requests have used up their rate."""
+        self.allowed_at = 0.0
+        """When it last sent a Produce request of which something was allowed, while requests were looked into."""
         self._request_pipe: Pipe | None = None
         self._response_pipe: Pipe | None = None
         self._to_broker: list[Buffer] = []

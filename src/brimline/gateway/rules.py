@@ -37,6 +37,8 @@ from brimline.wire.request_stream import Request
 
 _LOG = logging.getLogger("brimline.gateway")
 _BURST_SECONDS = 1.0
+_MIXED_SECONDS = 10.0
+"""For so long a client that was allowed something is taken for one that will be again."""
 _SILENCE_SECONDS = 10.0
 """Between two lines about requests that cannot be read, which a hostile client can send by the thousand."""
 _NO_ACKS = 0
@@ -48,7 +50,7 @@ class RuleSettings:
 
     error: RejectError = RejectError.KAFKA_STORAGE_ERROR
     refusals_per_second: int = 20
-    """Of wholly refused requests of one connection; above this rate the answers come later."""
+    """Of wholly refused requests of a connection that sends nothing else; above this rate the answers come later."""
     memory_seconds: int = DEFAULT_EXPIRY_SECONDS
 
 
@@ -148,6 +150,8 @@ class Rules:
         has_answer = index.acks != _NO_ACKS
         refusals = self._refusals(index, connection, has_answer=has_answer)
         is_refused_wholly = len(refusals) == len(index.parts)
+        if not is_refused_wholly:
+            connection.allowed_at = time.monotonic()
         if not refusals:
             connection.forward([request.frame], request.correlation_id if has_answer else None)
         elif is_refused_wholly and has_answer and connection.is_trusted:
@@ -231,8 +235,14 @@ class Rules:
         return verdict
 
     def _slow_down(self, connection: Connection) -> float:
-        """How long the answer to a wholly refused request waits, so that a connection keeps to the rate."""
+        """How long the answer to a wholly refused request waits, so that a connection keeps to the rate.
+
+        Whoever writes to healthy partitions, too, does not wait: answers keep their order, and his other requests
+        would wait with this one.
+        """
         now = time.monotonic()
+        if now - connection.allowed_at < _MIXED_SECONDS:
+            return 0.0
         connection.refused_at = max(connection.refused_at, now - _BURST_SECONDS) + 1 / self.settings.refusals_per_second
         return connection.refused_at - now
 

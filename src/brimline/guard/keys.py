@@ -310,8 +310,8 @@ GATEWAY_REFUSALS = Key(
     high=1_000_000,
     reloadable=False,
     sentence=(
-        "How many wholly refused requests of one connection are answered at once in a second; what is above this rate "
-        "is answered later. Nobody else waits for it."
+        "How many wholly refused requests are answered at once in a second on a connection that sends nothing else; "
+        "what is above this rate is answered later."
     ),
 )
 FOLLOWER_ACTION = Key(
