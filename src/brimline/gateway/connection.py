@@ -331,21 +331,16 @@ class Connection:
         self._settle()
 
     def _read_requests(self) -> None:
-        forwarder = self._forwarder
-        buffer = forwarder.buffer
+        buffer = self._forwarder.buffer
         count = self.client.read(buffer)
         if count == 0:
             self.client.at_end = True
             return
-        requests, produce_requests = self.requests.requests, self.requests.produce_requests
         self._take_in(buffer[:count])
-        counters = forwarder.counters
-        counters.requests += self.requests.requests - requests
-        counters.produce_requests += self.requests.produce_requests - produce_requests
-        forwarder.sent_to_broker(count)
-        self._note_keeping()
+        self._forwarder.sent_to_broker(count)
 
     def _take_in(self, data: memoryview) -> None:
+        requests, produce_requests = self.requests.requests, self.requests.produce_requests
         try:
             self._judge_requests(data)
         except WireError:
@@ -359,6 +354,10 @@ class Connection:
         own = self.in_flight.due()
         if own:
             self._send_to_client(own)
+        counters = self._forwarder.counters
+        counters.requests += self.requests.requests - requests
+        counters.produce_requests += self.requests.produce_requests - produce_requests
+        self._note_keeping()
 
     def _let_go(self) -> None:
         judge, self._held_request = self._held_request, None
