@@ -35,9 +35,10 @@ def test_a_line_for_programs() -> None:
 def test_an_event_is_one_line_whatever_it_says() -> None:
     stream = said("text")
 
-    say(logging.INFO, "config", "two\nlines", path="a\nb")
+    say(logging.INFO, "config", "two\nlines \x1b[2J", path="a\nb\x1b")
 
     assert stream.getvalue().count("\n") == 1
+    assert stream.getvalue().rstrip("\n").isprintable()
 
 
 def test_the_level_leaves_out_what_is_below() -> None:

@@ -9,6 +9,8 @@ LATENCY_BOUNDS = (0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001
 """Seconds."""
 _BOUNDS_NS = [round(bound * 1e9) for bound in LATENCY_BOUNDS]
 _MOST_ROWS = 1000
+_MOST_CLIENTS = 8
+"""Of one partition."""
 OTHER = "(other)"
 
 
@@ -33,16 +35,31 @@ class Refused(NamedTuple):
 
 
 class RefusalCount:
-    """Batches and bytes per partition and client software; bounded, because topics and clients are not."""
+    """Batches and bytes per partition and client software; bounded, because topics and clients are not.
+
+    A partition has a few names of clients only: whoever invents names pushes no partition out.
+    """
 
     def __init__(self) -> None:
         self.rows: dict[Refused, tuple[int, int]] = {}
+        self._clients: Counter[tuple[str, int]] = Counter()
 
     def add(self, who: Refused, size: int) -> None:
-        if who not in self.rows and len(self.rows) >= _MOST_ROWS:
-            who = Refused(OTHER, -1, OTHER)
+        if who not in self.rows:
+            who = self._row(who)
         batches, total = self.rows.get(who, (0, 0))
         self.rows[who] = (batches + 1, total + size)
+
+    def _row(self, who: Refused) -> Refused:
+        """Where one that has no row yet is counted."""
+        partition = (who.topic, who.partition)
+        if self._clients[partition] >= _MOST_CLIENTS:
+            who = who._replace(client=OTHER)
+        elif len(self.rows) >= _MOST_ROWS:
+            return Refused(OTHER, -1, OTHER)
+        else:
+            self._clients[partition] += 1
+        return who
 
     def document(self) -> list[dict[str, object]]:
         return [

@@ -36,7 +36,7 @@ from brimline.gateway.fetch_rule import fetch_rules
 from brimline.gateway.fetch_skips import FollowerSkips
 from brimline.gateway.folder_looks import FolderLooks
 from brimline.gateway.forwarder import Forwarder, ForwarderSettings, Listener
-from brimline.gateway.listening import listening_sockets, passed_sockets, resolved
+from brimline.gateway.listening import Address, listening_sockets, passed_sockets, resolved
 from brimline.gateway.loop import EventLoop
 from brimline.gateway.placement import PlacementWatch
 from brimline.gateway.rules import Rules, RuleSettings
@@ -210,7 +210,7 @@ class Gateway:
         passed = passed_sockets(os.environ)
         for fronted in self._config.layout.fronted:
             sockets = tuple(passed.pop(fronted.name, ())) or _own_sockets(fronted)
-            family, address = resolved(fronted.upstream.host, fronted.upstream.port)
+            family, address = _upstream(fronted)
             tls = self._tls.get(fronted.name)
             may_skip = fronted.carries_replication and self._config.is_enforcing
             yield Listener(
@@ -390,6 +390,16 @@ def _make_state_dir(path: Path) -> list[str]:
     if not os.access(path, os.W_OK | os.X_OK):
         return [f"{keys.STATE_DIR.name}: {path} cannot be written by this user (uid {os.geteuid()})"]
     return []
+
+
+def _upstream(fronted: FrontedListener) -> tuple[socket.AddressFamily, Address]:
+    host = fronted.upstream.host
+    try:
+        return resolved(host, fronted.upstream.port)
+    except OSError as problem:
+        raise BadInput(
+            f"listener {fronted.name}: the broker's host {host} has no address: {problem.strerror}"
+        ) from problem
 
 
 def _own_sockets(fronted: FrontedListener) -> tuple[socket.socket, ...]:

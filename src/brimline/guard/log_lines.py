@@ -73,4 +73,5 @@ def _quoted(value: Field) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+    """Names come from outside: none of them moves the cursor of whoever reads this."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.splitlines()))
