@@ -109,7 +109,7 @@ def test_a_guard_that_looks_seldom_may_be_too_late(tmp_path: Path) -> None:
 
 
 def test_a_volume_that_cannot_be_read_is_explained_elsewhere(tmp_path: Path) -> None:
-    settings = wanting(20)
+    settings = wanting(20, f"{NO_FENCE}brimline.state.dir={tmp_path}\n")
     readable = report(settings, tmp_path)
     gone = replace(readable.volumes[0].reading, failure=Failure(kind=FailureKind.GONE, message="gone"))
     unreadable = replace(readable, volumes=(replace(readable.volumes[0], reading=gone),))

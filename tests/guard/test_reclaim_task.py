@@ -243,6 +243,14 @@ def test_one_that_was_restarted_waits_for_the_files_of_what_was_sent(
     assert len(plans(again)) == 1
 
 
+def test_without_a_ceiling_a_state_dir_that_cannot_be_looked_into_does_no_harm(
+    broker: SmallBroker, tmp_path: Path, clock: TickingClock
+) -> None:
+    unthinkable = Guarded(broker, tmp_path / ("x" * 300), clock, ceiling=100)
+
+    assert unthinkable.task.step() > 0
+
+
 def test_with_the_ceiling_switched_off_what_was_sent_is_still_watched(
     broker: SmallBroker, guarded: Guarded, tmp_path: Path, clock: TickingClock
 ) -> None:

@@ -1,5 +1,6 @@
 """The scan on real brokers: to the byte what DescribeLogDirs and ``du`` say, and unmoved by a broker that is busy."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -59,7 +60,10 @@ BUSY = {
 MANY_LOOKS = 50
 
 
-@pytest.fixture(scope="module", params=["tmpfs", "ext4"])
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a loop-mounted ext4 volume needs root")
+
+
+@pytest.fixture(scope="module", params=["tmpfs", pytest.param("ext4", marks=needs_root)])
 def quiet(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     volume = VolumeSpec(size=Bytes(256 << 20), filesystem=request.param)
     with Sandbox(SandboxSpec(volumes=(volume,), properties=QUIET)) as running:

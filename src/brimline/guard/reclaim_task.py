@@ -253,7 +253,12 @@ class ReclaimTask:
 
     def _may_be_left_behind(self) -> bool:
         """Cycles on record of a time with a ceiling. It is looked for them once."""
-        return not self._has_looked_back and self._parts.ledger.files.current.exists()
+        if self._has_looked_back:
+            return False
+        try:
+            return self._parts.ledger.files.current.exists()
+        except OSError:  # a state dir that this user may not enter: whoever sets a ceiling is told of it
+            return False
 
     def _delay(self) -> float:
         return self._settings().interval * JITTER * self._parts.chance()
