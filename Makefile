@@ -26,8 +26,8 @@ lint: setup ## ruff, mypy --strict, import contracts
 
 test: lint ## what CI runs: lint, then every test that takes seconds, on real parts
 	@# Its temporary files go with it, however it ends
-	folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
-	.venv/bin/pytest -m "not long" $(SIDE_BY_SIDE) --durations=15 --basetemp="$$folder/tests"
+	folder=$$(mktemp -d); chmod 711 "$$folder"; trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
+	TMPDIR="$$folder" .venv/bin/pytest -m "not long" $(SIDE_BY_SIDE) --durations=15 --basetemp="$$folder/tests"
 
 test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing; half an hour, kept in docs/test-long.md
 	@$(PYTHON) -m scripts.test_long

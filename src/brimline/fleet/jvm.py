@@ -67,7 +67,8 @@ class Jvm:
         }
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                command,
+                # What Spark and its libraries unpack and spill is in our folder, and goes with it
+                [command[0], f"-Djava.io.tmpdir={self._folder.name}", *command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
