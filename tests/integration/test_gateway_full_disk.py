@@ -1,5 +1,6 @@
 """KIP-1201 with real brokers on real small disks: what a full one refuses, what goes on beside it, and what ends it."""
 
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -307,7 +308,9 @@ def test_the_guards_word_counts_while_it_is_given_and_the_gateways_own_always(sa
         own = refused(raw, "leased")
 
     assert codes == [STORED, STORED]
-    assert f"log dir {full} is 50.0 % used, limit disk.max.used.percent=40" in (said.text or "")
+    # The guard may have looked while the volume was being filled: anything from 40 to 50 %
+    said_by_guard = rf"log dir {re.escape(str(full))} is [45][0-9.]+ % used, limit disk.max.used.percent=40"
+    assert re.search(said_by_guard, said.text or "")
     assert "disk.max.used.percent=80" in (own.text or "")
 
 
