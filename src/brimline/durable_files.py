@@ -25,6 +25,15 @@ class NotRecorded(BrimlineError):
         return cls(f"nothing was changed, because {why}", why)
 
 
+def put_on_record(path: Path, content: bytes) -> None:
+    """As ``replace_durably``, in a folder that may not be there yet; raises ``NotRecorded``."""
+    try:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        replace_durably(path, content)
+    except OSError as error:
+        raise NotRecorded.because(path, error) from error
+
+
 def replace_durably(path: Path, content: bytes) -> None:
     """Whoever reads it, after a power cut too, finds what was there before or this, and nothing in between."""
     temporary = path.with_name(f"{path.name}.tmp")

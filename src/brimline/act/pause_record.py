@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brimline.durable_files import NotRecorded, replace_durably
+from brimline.durable_files import NotRecorded, put_on_record
 
 _VERSION = 1
 
@@ -50,11 +50,7 @@ class PauseRecord:
     def write(self, pause: Pause) -> None:
         since = pause.since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         document = {"version": _VERSION, "key": self._key, "before": pause.before, "since": since}
-        try:
-            self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            replace_durably(self.path, (json.dumps(document) + "\n").encode())
-        except OSError as error:
-            raise NotRecorded.because(self.path, error) from error
+        put_on_record(self.path, (json.dumps(document) + "\n").encode())
 
     def remove(self) -> None:
         """A file that stays behind is harmless: it is found again, and once more put back and removed."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from brimline.act.ledger_lines import read_time, time_text
 from brimline.act.ledger_state import Pause
-from brimline.durable_files import NotRecorded, replace_durably
+from brimline.durable_files import NotRecorded, put_on_record
 
 _VERSION = 1
 _NO_ENTRY = 0
@@ -41,11 +41,7 @@ class PauseFile:
 
     def write(self, *, by: str, reason: str, since: datetime) -> None:
         document = {"version": _VERSION, "by": by, "reason": reason, "since": time_text(since)}
-        try:
-            self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            replace_durably(self.path, (json.dumps(document) + "\n").encode())
-        except OSError as error:
-            raise NotRecorded.because(self.path, error) from error
+        put_on_record(self.path, (json.dumps(document) + "\n").encode())
 
     def remove(self) -> None:
         try:

@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from brimline.decide import admission
 from brimline.decide.admission import Fence, RejectError, Verdict
@@ -139,11 +138,7 @@ class Rules:
         if not self._fences.snapshot.has_log_dirs:
             return False
         placement = self._placement()
-        for part in index.parts:
-            topic = part.topic if part.topic is not None else _name_of(placement, part.topic_id)
-            if topic is None or placement.log_dir_of(topic, part.partition) is None:
-                return True
-        return False
+        return any(_place_of(placement, part)[1] is None for part in index.parts)
 
     def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex) -> None:
         payload = request.payload
@@ -175,8 +170,7 @@ class Rules:
         remembered: list[bytes] = []
         refusals: dict[int, Refusal] = {}
         for position, part in enumerate(index.parts):
-            topic = part.topic if part.topic is not None else _name_of(placement, part.topic_id)
-            log_dir = None if topic is None else placement.log_dir_of(topic, part.partition)
+            topic, log_dir = _place_of(placement, part)
             if log_dir is None:
                 log_dir = _where_it_may_be(snapshot, placement, topic)
             if topic is None:
@@ -303,5 +297,9 @@ def _where_it_may_be(snapshot: FenceSnapshot, placement: Placement, topic: str |
     return fenced[0] if fenced else None
 
 
-def _name_of(placement: Placement, topic_id: UUID | None) -> str | None:
-    return None if topic_id is None else placement.name_of(topic_id)
+def _place_of(placement: Placement, part: ProducePart) -> tuple[str | None, str | None]:
+    """The topic's name and the log dir, as far as they are known."""
+    topic = part.topic
+    if topic is None and part.topic_id is not None:
+        topic = placement.name_of(part.topic_id)
+    return topic, None if topic is None else placement.log_dir_of(topic, part.partition)
