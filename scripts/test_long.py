@@ -1,8 +1,8 @@
 """`make test-long`: the tests marked long, and every property test with many more examples; writes docs/test-long.md.
 
-Each file is a process of its own, as many side by side as there are cores, those that take longest first. A file that
-fails, ends its process or hangs is named at the end, and the others go on. ``python -m scripts.test_long WORD`` runs
-the files with the word in their paths, and only prints.
+Each file is a process of its own, one more side by side than there are cores: real clusters are waited for. Property
+tests come first, then the longest. A file that fails, ends its process or hangs is named at the end, and the others go
+on. ``python -m scripts.test_long WORD`` runs the files with the word in their paths, and only prints.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def collected() -> list[Job]:
     jobs = [Job(kind=kind, file=file) for kind in (LONG, PROPERTIES) for file in files_with(kind.marks)]
     known = {file: place for place, file in enumerate(LONGEST_FIRST)}
-    return sorted(jobs, key=lambda job: (job.kind is not LONG, known.get(job.file, len(known))))
+    return sorted(jobs, key=lambda job: (job.kind is LONG, known.get(job.file, len(known))))
 
 
 def files_with(marks: str) -> list[str]:
@@ -129,7 +129,7 @@ class Started:
 class Runner:
     """Processes side by side. Interrupted, it interrupts them, waits until they have cleaned up, and ends the rest."""
 
-    def __init__(self, folder: Path, run: WholeRun, workers: int = len(os.sched_getaffinity(0))) -> None:
+    def __init__(self, folder: Path, run: WholeRun, workers: int = len(os.sched_getaffinity(0)) + 1) -> None:
         self._folder = folder
         self._run = run
         self._workers = workers
