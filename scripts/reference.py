@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from brimline.cli.parser import build_parser
-from brimline.guard.keys import markdown_table
+from brimline.guard.keys import JMX_PORT, STATE_DIR, markdown_table
 from brimline.metrics.catalogue import CATALOGUE
+from brimline.metrics.jmx_login import USER
 from brimline.metrics.metric import Metric
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -61,6 +62,12 @@ def configuration() -> Iterator[str]:
 
 def metrics() -> Iterator[str]:
     yield f"# Metrics of the guard\n\nMade from the catalogue {MADE_BY}\n\n"
+    yield (
+        f"By JMX (`{JMX_PORT.name}`) the guard asks for a login: the user is `{USER}`, who may only read, and the "
+        f"password is in `jmx-ID.password` in `{STATE_DIR.name}`, made at the first start and readable by the guard's "
+        "user alone. Other files are named by `brimline.jmx.com.sun.management.jmxremote.password.file` and "
+        "`….access.file`; `….authenticate=false` asks nobody.\n\n"
+    )
     yield "| Prometheus | labels | JMX bean (attribute `Value`) | meaning |\n|---|---|---|---|\n"
     for metric in CATALOGUE:
         yield f"| `{metric.prometheus}` | {', '.join(metric.labels)} | {bean(metric)} | {metric.help} |\n"

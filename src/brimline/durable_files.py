@@ -37,7 +37,9 @@ def put_on_record(path: Path, content: bytes) -> None:
 def replace_durably(path: Path, content: bytes) -> None:
     """Whoever reads it, after a power cut too, finds what was there before or this, and nothing in between."""
     temporary = path.with_name(f"{path.name}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    # A new file: what lies there, of a writer that was killed or of somebody else, is not written into.
+    temporary.unlink(missing_ok=True)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(content)
         file.flush()

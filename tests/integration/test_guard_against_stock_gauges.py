@@ -91,7 +91,9 @@ def guarded(sandbox: Sandbox, folder: Path) -> Iterator[Guarded]:
     """Both sides' beans are read by an exporter each, which runs as long as this does."""
     stock_port, guard_port = start_jmx(sandbox.broker(1).pid), free_port()
     limits = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
-    added = {**limits, "brimline.metrics.publish": "all", "brimline.jmx.port": str(guard_port)}
+    agent = "brimline.jmx.com.sun.management.jmxremote"
+    open_jmx = {"brimline.jmx.port": str(guard_port), f"{agent}.authenticate": "false", f"{agent}.ssl": "false"}
+    added = {**limits, "brimline.metrics.publish": "all", **open_jmx}
     with (
         guard(sandbox, folder / "log", added) as running,
         exporter(stock_port, folder, rules=BOTH_RULES) as stock_series,

@@ -18,6 +18,7 @@ from brimline.guard.gateway_layout import GatewayLayout
 from brimline.guard.keys import BY_NAME, KEYS, Key, Value
 from brimline.guard.landing_config import refuse_landing
 from brimline.guard.reclaim_patterns import protected_patterns
+from brimline.metrics.jmx_login import JmxLogin
 from brimline.metrics.jmx_settings import PASSED_THROUGH, JmxSettings
 from brimline.model import BadInput, Bytes
 from brimline.model.reclaim import CEILING_OFF, ReclaimPolicy
@@ -164,7 +165,7 @@ def read_config(
     else:
         warnings += admin.warnings
     try:
-        jmx = _jmx_settings(properties, settings)
+        jmx = _jmx_settings(properties, settings, broker.node_id)
     except BadInput as problem:
         problems.append(BadInput(f"{path}: {problem}"))
     try:
@@ -188,7 +189,9 @@ def read_config(
     )
 
 
-def _jmx_settings(properties: JavaProperties, settings: Mapping[str, Setting]) -> JmxSettings | None:
+def _jmx_settings(
+    properties: JavaProperties, settings: Mapping[str, Setting], node_id: int | None
+) -> JmxSettings | None:
     port = settings[keys.JMX_PORT.name].value
     if not isinstance(port, int) or port == 0:
         return None
@@ -199,6 +202,7 @@ def _jmx_settings(properties: JavaProperties, settings: Mapping[str, Setting]) -
         port=port,
         host=str(settings[keys.JMX_HOST.name].value),
         properties={name: value for name, value in passed.items() if name.startswith(PASSED_THROUGH)},
+        login=None if node_id is None else JmxLogin(Path(str(settings[keys.STATE_DIR.name].value)), node_id),
         java=Path(java) if java else None,
     )
 

@@ -13,6 +13,8 @@ from brimline.guard import keys
 from brimline.guard.config import GuardConfig
 from brimline.guard.disk_task import DiskReport, VolumeStatus
 from brimline.guard.sentences import how_full, named_log_dirs, refusal, state_sentence
+from brimline.metrics.jmx_login import USER
+from brimline.metrics.jmx_settings import JmxSettings
 from brimline.model import Bytes, human_bytes, human_percent
 
 
@@ -48,8 +50,15 @@ def explain_config(config: GuardConfig) -> Iterator[Finding]:
     yield note(_enforcement_sentence(config), Weight.FINE if config.is_enforcing else Weight.NOTE)
     yield note(
         f"metrics are served on http://{config.text(keys.METRICS_HOST)}:{config.number(keys.METRICS_PORT)}/metrics"
-        + ("; no JMX" if config.jmx is None else f"; JMX on {config.jmx.host}:{config.jmx.port}")
+        + ("; no JMX" if config.jmx is None else f"; JMX on {_jmx_sentence(config.jmx)}")
     )
+    if config.jmx is not None and config.jmx.is_open:
+        yield note(
+            f"JMX on port {config.jmx.port} asks nobody for a password: whoever reaches it can read the secrets of its "
+            "JVM and write files as the guard's user; leave out "
+            "brimline.jmx.com.sun.management.jmxremote.authenticate, and a login that may only read is made",
+            Weight.WARNING,
+        )
     for warning in config.warnings:
         yield note(warning, Weight.WARNING)
 
@@ -123,6 +132,12 @@ def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config:
 
 def _limit(weight: Weight, sentence: str) -> Finding:
     return Finding(topic="limits", weight=weight, sentence=sentence)
+
+
+def _jmx_sentence(jmx: JmxSettings) -> str:
+    login = jmx.own_login
+    who = f", for the user {USER} with the password in {login.passwords}" if login else ""
+    return f"{jmx.host}:{jmx.port}{who}"
 
 
 def _enforcement_sentence(config: GuardConfig) -> str:

@@ -402,7 +402,10 @@ JMX_HOST = Key(
     kind=Kind.TEXT,
     default="127.0.0.1",
     reloadable=False,
-    sentence="The address of the same; beyond loopback it must be said who may connect.",
+    sentence=(
+        "The address of the same. On a loopback address a login that may only read is made in the state dir; beyond it "
+        "it must be said who may connect."
+    ),
 )
 JMX_JAVA = Key(
     name="brimline.jmx.java",

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from brimline.durable_files import NotRecorded
 from brimline.metrics.bridge_jar import NoBridge, find_jar, find_tool
 from brimline.metrics.jmx_settings import JmxSettings
 
@@ -82,6 +83,7 @@ class JvmChild:
         java = settings.java or find_tool("java")
         if java is None:
             raise NoBridge("no java on the PATH or in JAVA_HOME: JMX needs a Java 11 or newer, or no JMX port")
+        _make_login(settings)
         with tempfile.NamedTemporaryFile("w", prefix="brimline-jmx-", suffix=".args") as file:
             file.write(settings.argument_file(jar or find_jar()))
             file.flush()
@@ -198,3 +200,12 @@ class JvmChild:
         code = self._process.returncode
         ended = "still runs" if code is None else f"ended with exit code {code}"
         return f"the JVM {ended}{': ' if telling else ''}{'; '.join(telling)}"
+
+
+def _make_login(settings: JmxSettings) -> None:
+    if (login := settings.own_login) is None:
+        return
+    try:
+        login.make()
+    except NotRecorded as error:
+        raise NoBridge(f"JMX has no password to ask for, so it is not served: {error.why}") from error

@@ -2,8 +2,8 @@
 
 The standard agent does the serving: it is configured by the ``com.sun.management.jmxremote.*`` properties that
 operators know from Kafka itself, and they are passed through as they are. Without any, the bridge listens on the
-loopback address, without password or TLS, as Kafka's own scripts have it for all addresses. An open port beyond this
-machine must be asked for by name.
+loopback address, without TLS, and asks for a login of its own that may only read. A port that is open to everybody, on
+this machine or beyond it, must be asked for by name.
 """
 
 import ipaddress
@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brimline.metrics.bridge_jar import MAIN_CLASS
+from brimline.metrics.jmx_login import JmxLogin
 from brimline.model import BadInput
 
 LOOPBACK = "127.0.0.1"
 _AGENT = "com.sun.management.jmxremote"
+_CONFIG_FILE = "com.sun.management.config.file"
 PASSED_THROUGH = ("com.sun.management.", "java.rmi.", "javax.net.ssl.", "java.security.auth.login.")
 """Properties of the standard agent, of RMI, and of the TLS and login modules that they use."""
 
@@ -40,6 +42,8 @@ class JmxSettings:
     host: str = LOOPBACK
     properties: Mapping[str, str] = field(default_factory=dict)
     """System properties for the JVM; names begin with one of ``PASSED_THROUGH``."""
+    login: JmxLogin | None = None
+    """What is asked for where ``properties`` say nothing else; ``None``: nothing."""
     java: Path | None = None
     """``None``: that of $JAVA_HOME, else of the PATH."""
     jvm_options: tuple[str, ...] = ()
@@ -59,7 +63,19 @@ class JmxSettings:
 
     @property
     def _says_who_may_connect(self) -> bool:
-        return f"{_AGENT}.authenticate" in self.properties or "com.sun.management.config.file" in self.properties
+        return f"{_AGENT}.authenticate" in self.properties or _CONFIG_FILE in self.properties
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody who reaches the port may do everything, as far as can be told from here."""
+        return self.system_properties().get(f"{_AGENT}.authenticate", "true").strip().lower() == "false"
+
+    @property
+    def own_login(self) -> JmxLogin | None:
+        """The login that has to be there before the JVM starts, unless the operator chose another."""
+        chosen = (_CONFIG_FILE, f"{_AGENT}.password.file", f"{_AGENT}.login.config")
+        is_off = self.properties.get(f"{_AGENT}.authenticate", "true").strip().lower() == "false"
+        return None if is_off or any(name in self.properties for name in chosen) else self.login
 
     def system_properties(self) -> dict[str, str]:
         """Registry and objects share one port, which is all that a firewall has to know."""
@@ -70,7 +86,14 @@ class JmxSettings:
             "java.rmi.server.hostname": self.host,
         }
         if not self._says_who_may_connect:
-            ours |= {f"{_AGENT}.authenticate": "false", f"{_AGENT}.ssl": "false"}
+            ours |= {f"{_AGENT}.authenticate": "true" if self.login else "false", f"{_AGENT}.ssl": "false"}
+        if (login := self.own_login) is not None:
+            ours |= {
+                f"{_AGENT}.password.file": str(login.passwords),
+                f"{_AGENT}.access.file": str(login.access),
+                # The JVM would put a hash in the password's place, and nobody could look it up any more
+                f"{_AGENT}.password.toHashes": "false",
+            }
         return ours | dict(self.properties)
 
     def argument_file(self, jar: Path) -> str:

@@ -56,6 +56,7 @@ public final class BrimlineJmx {
     }
 
     private void serve() throws IOException {
+        hideSecrets();
         // The agent that listens was started before main: a port that is taken ends the JVM earlier.
         out.println("ready");
         while (true) {
@@ -78,6 +79,15 @@ public final class BrimlineJmx {
                 default:
                     throw new IOException("no such command: " + command);
             }
+        }
+    }
+
+    /** Who may read every bean would read the system properties there, the key store's password among them. */
+    private void hideSecrets() throws IOException {
+        try {
+            server.unregisterMBean(new ObjectName(ManagementFactory.RUNTIME_MXBEAN_NAME));
+        } catch (JMException impossible) {
+            throw new IOException(impossible);
         }
     }
 
