@@ -31,8 +31,8 @@ def layout(added: str = "", broker: str = FRONTED) -> list[Finding]:
     return list(explain_layout(config(added, broker)))
 
 
-def addresses(added: str = "", asked: AddressRules | None = NOT_ASKED) -> list[Finding]:
-    return list(explain_addresses(config(added, FRONTED), asked))
+def addresses(added: str = "", asked: AddressRules | None = NOT_ASKED, seen: str = "127.0.92.1") -> list[Finding]:
+    return list(explain_addresses(config(added, FRONTED), asked, [seen]))
 
 
 def test_the_mode_and_the_error_are_named() -> None:
@@ -162,7 +162,7 @@ def test_connections_per_address_count_all_clients_as_one() -> None:
 
 
 def test_an_exception_for_the_gateway_is_enough() -> None:
-    added = "max.connections.per.ip=100\nmax.connections.per.ip.overrides=127.0.0.1:10000\n"
+    added = "max.connections.per.ip=100\nmax.connections.per.ip.overrides=127.0.92.1:10000\n"
 
     assert said(addresses(added), "no longer limit a client") is Weight.NOTE
 
@@ -208,6 +208,18 @@ def test_acls_and_quotas_by_address_are_counted_and_some_are_named() -> None:
 
     assert said(findings, "5 ACLs for hosts (10.0.0.1, 10.0.0.2, 10.0.0.3, …)") is Weight.WARNING
     assert said(findings, "1 quota of addresses (10.0.0.9)") is Weight.WARNING
+
+
+@pytest.mark.parametrize("seen", ["127.0.0.1", "::1"])
+def test_acls_for_the_address_that_the_gateway_comes_from_are_a_problem(seen: str) -> None:
+    """They count for everybody. Java writes IPv6 addresses in full."""
+    hosts = {"127.0.0.1": 2, "0:0:0:0:0:0:0:1": 2, "10.0.0.1": 1}
+    rules = AddressRules(acls_by_host=hosts, quotas_by_address={}, limits={})
+
+    findings = addresses(asked=rules, seen=seen)
+
+    assert said(findings, "2 ACLs for ", "which the gateway connects from") is Weight.PROBLEM
+    assert said(findings, "3 ACLs for hosts (") is Weight.WARNING
 
 
 def test_what_we_may_not_ask_is_said() -> None:

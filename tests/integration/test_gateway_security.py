@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeLogDirsRequest
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -24,7 +25,7 @@ from tests.integration.gateway_clients.logins import Login
 from tests.integration.gateway_clients.read_back import read_back
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config
-from tests.integration.kafka_clients import kafka_producer
+from tests.integration.kafka_clients import kafka_admin, kafka_producer
 from tests.integration.kip_1187_client import Described, describe_over
 from tests.integration.raw_kafka import logged_in, raw_connection, request
 from tests.integration.raw_produce import RawProducer
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.integration
 VOLUMES = (VolumeSpec(size=Bytes(128 << 20)),)
 NOTHING_IS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
 OPERATOR, GUEST = ("operator", "opens-it"), ("guest", "has-no-rights")
-CLUSTER_AUTHORIZATION_FAILED = 31
+TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED = 29, 31
 WHY = {"reason": "who may pass", "by": "test"}
 
 
@@ -103,6 +104,34 @@ def test_whoever_may_not_describe_gets_no_sizes_from_the_gateway_either(sasl: Sa
     assert through == direct
     assert at_first == later == Described(error_code=CLUSTER_AUTHORIZATION_FAILED, log_dirs=())
     assert by_our_own is FailureKind.NOT_AUTHORIZED
+
+
+def test_what_is_allowed_to_this_machine_is_not_allowed_to_everybody_behind_the_gateway(
+    sasl: Sandbox, tmp_path: Path
+) -> None:
+    create_topic(sasl, "local-only")
+    rule = ACL(
+        f"User:{GUEST[0]}",
+        "127.0.0.1",
+        ACLOperation.WRITE,
+        ACLPermissionType.ALLOW,
+        ResourcePattern(ResourceType.TOPIC, "local-only"),
+    )
+    with kafka_admin(sasl.admin_servers) as client:
+        client.create_acls([rule])
+
+    def answer(servers: str) -> int:
+        with logged_in(servers, *GUEST) as connection:
+            return RawProducer(connection).produce([("local-only", 0)])["local-only", 0].code
+
+    with gateway(sasl, tmp_path / "gateway.log", NOTHING_IS_FULL):
+        eventually(lambda: answer(sasl.direct_servers) == 0)
+        through = answer(sasl.bootstrap_servers)
+    with gateway(sasl, tmp_path / "as-before.log", {**NOTHING_IS_FULL, "brimline.gateway.source.address": "any"}):
+        from_the_same_address = answer(sasl.bootstrap_servers)
+
+    assert through == TOPIC_AUTHORIZATION_FAILED
+    assert from_the_same_address == 0
 
 
 @pytest.mark.parametrize("acks", [-1, 0])

@@ -21,6 +21,8 @@ _BUFFER = 1 << 18
 _ACCEPTED_AT_ONCE = 64
 _SWEEP_SECONDS = 1.0
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_BIND_ADDRESS_NO_PORT = 24
+"""Linux' IP_BIND_ADDRESS_NO_PORT, which the socket module does not name; it counts for IPv6, too."""
 _KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
 
 
@@ -33,6 +35,8 @@ class Listener:
     sockets: tuple[socket.socket, ...]
     upstream_family: socket.AddressFamily
     upstream: Address
+    source: str | None = None
+    """The address to connect from; ``None``: as the system chooses."""
     needs_login: bool = False
     """Whether clients authenticate with SASL: until the broker has accepted that, they are nobody."""
     judge: Callable[[], Judge] | None = None
@@ -221,7 +225,7 @@ class Forwarder:
             return
         # Before it is connected: TLS cannot be put on a socket that is just about to be.
         broker = _endpoint(upstream, listener.broker_tls, server_side=False)
-        if broker.sock.connect_ex(listener.upstream) not in (0, errno.EINPROGRESS):
+        if not _begins_to_connect(broker.sock, listener):
             client.close()
             broker.close()
             self.counters.closed["broker-unreachable"] += 1
@@ -258,6 +262,17 @@ class Forwarder:
         done, self._drained = self._drained, None
         if done is not None:
             done()
+
+
+def _begins_to_connect(sock: socket.socket, listener: Listener) -> bool:
+    if listener.source is not None:
+        try:
+            # Its port is chosen when it connects: one that is taken by a connection to somewhere else will do.
+            sock.setsockopt(socket.IPPROTO_IP, _BIND_ADDRESS_NO_PORT, 1)
+            sock.bind((listener.source, 0))
+        except OSError:
+            return False
+    return sock.connect_ex(listener.upstream) in (0, errno.EINPROGRESS)
 
 
 def _endpoint(sock: socket.socket, context: Callable[[], ssl.SSLContext] | None, *, server_side: bool) -> Endpoint:

@@ -25,6 +25,7 @@ from brimline.guard.follower_findings import explain_followers
 from brimline.guard.gateway_checks import check_gateway
 from brimline.guard.gateway_client import GatewayClient, control_socket
 from brimline.guard.gateway_findings import explain_addresses, explain_layout
+from brimline.guard.gateway_source import seen_address
 from brimline.guard.gateway_state import GatewayState
 from brimline.guard.percentages import led_tiered_partitions
 from brimline.guard.reclaim_findings import explain_ceiling, explain_rights, explain_survey
@@ -268,7 +269,10 @@ def _gateway(config: GuardConfig, *, broker_answers: bool) -> Iterator[Finding]:
     yield from explain_layout(config)
     yield from check_gateway(config, ask)
     if config.layout.fronted:
-        yield from explain_addresses(config, _address_rules(config) if broker_answers else None)
+        wish = config.text(keys.GATEWAY_SOURCE)
+        seen = {seen_address(wish, fronted.upstream) for fronted in config.layout.fronted}
+        asked = _address_rules(config) if broker_answers else None
+        yield from explain_addresses(config, asked, {address for address in seen if address is not None})
 
 
 def _address_rules(config: GuardConfig) -> AddressRules | None:

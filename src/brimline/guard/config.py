@@ -15,6 +15,7 @@ from brimline.guard import keys
 from brimline.guard.admin_config import AdminAccess, admin_access
 from brimline.guard.gateway_config import read_layout, read_tls, refuse_state_dir
 from brimline.guard.gateway_layout import GatewayLayout
+from brimline.guard.gateway_source import refuse_source
 from brimline.guard.keys import BY_NAME, KEYS, Key, Value
 from brimline.guard.landing_config import refuse_landing
 from brimline.guard.reclaim_patterns import protected_patterns
@@ -171,6 +172,7 @@ def read_config(
     try:
         refuse_landing(reader, str(settings[keys.LANDING_URI.name].value))
         refuse_state_dir(reader, str(settings[keys.STATE_DIR.name].value), broker.node_id)
+        refuse_source(reader, str(settings[keys.GATEWAY_SOURCE.name].value))
         layout = read_layout(reader, broker, str(settings[keys.ADMIN_LISTENER.name].value))
     except BadInput as problem:
         problems.append(problem)

@@ -4,7 +4,8 @@ With ``brimline.enforcement=gateway`` a hole in the fence is a problem; while it
 should know before switching.
 """
 
-from collections.abc import Iterator, Mapping
+import ipaddress
+from collections.abc import Collection, Iterator, Mapping
 
 from brimline.guard import keys
 from brimline.guard.config import GuardConfig
@@ -49,17 +50,20 @@ def explain_layout(config: GuardConfig) -> Iterator[Finding]:
         )
 
 
-def explain_addresses(config: GuardConfig, asked: AddressRules | None) -> Iterator[Finding]:
-    """What the broker decides by the address of a client. ``asked``: what it says itself; ``None``: no answer."""
+def explain_addresses(config: GuardConfig, asked: AddressRules | None, seen: Collection[str] = ()) -> Iterator[Finding]:
+    """What the broker decides by the address of a client. ``asked``: what it says itself; ``None``: no answer.
+
+    ``seen``: the addresses that it sees instead.
+    """
     if not config.layout.fronted:
         return
     yield gateway_finding(
         Weight.NOTE,
-        "the broker sees the gateway's address instead of its clients': so do its request log, and whoever lists the "
-        "members of a consumer group",
+        f"the broker sees the gateway's address{_named(seen)} instead of its clients': so do its request log, and "
+        "whoever lists the members of a consumer group",
     )
     now: Mapping[str, str | None] = asked.limits if asked and not isinstance(asked.limits, Failure) else {}
-    yield from _per_ip(config, now)
+    yield from _per_ip(config, now, seen)
     yield from _creation_rates(config, now)
     for key, builder in config.broker.connection_limits.principal_builders.items():
         yield gateway_finding(
@@ -68,7 +72,7 @@ def explain_addresses(config: GuardConfig, asked: AddressRules | None) -> Iterat
             "gateway's",
         )
     if asked is not None:
-        yield from _acls(asked.acls_by_host)
+        yield from _acls(asked.acls_by_host, seen)
         yield from _quotas(asked.quotas_by_address)
 
 
@@ -138,21 +142,20 @@ def _explain_bypassed(bypassed: BypassedListener, config: GuardConfig) -> Iterat
         )
 
 
-def _per_ip(config: GuardConfig, now: Mapping[str, str | None]) -> Iterator[Finding]:
+def _per_ip(config: GuardConfig, now: Mapping[str, str | None], seen: Collection[str]) -> Iterator[Finding]:
     wanted = config.number(keys.GATEWAY_MAX_CONNECTIONS)
     in_file = config.broker.connection_limits
     limit = int(now.get(PER_IP) or in_file.per_ip)
     overrides = _overrides(now.get(PER_IP_OVERRIDES) or in_file.per_ip_overrides)
-    from_here = {fronted.upstream.host for fronted in config.layout.fronted if fronted.upstream.is_loopback}
-    tightest = min((overrides.get(host, limit) for host in from_here), default=limit)
+    tightest = min((overrides.get(address, limit) for address in seen), default=limit)
     if tightest < wanted:
         yield gateway_finding(
             Weight.WARNING,
             f"{PER_IP}: the broker takes {tightest} connections from the gateway, which counts as one address, and the "
             f"gateway holds up to {wanted} ({keys.GATEWAY_MAX_CONNECTIONS.name}): raise it, or except the gateway with "
-            f"{PER_IP_OVERRIDES}=127.0.0.1:{wanted}",
+            f"{PER_IP_OVERRIDES}={min(seen, default='ADDRESS')}:{wanted}",
         )
-    elif limit < LARGEST_INT or set(overrides) - from_here:
+    elif limit < LARGEST_INT or set(overrides) - set(seen):
         yield gateway_finding(
             Weight.NOTE, f"{PER_IP} and its overrides no longer limit a client that comes through the gateway"
         )
@@ -175,15 +178,39 @@ def _creation_rates(config: GuardConfig, now: Mapping[str, str | None]) -> Itera
         )
 
 
-def _acls(by_host: Mapping[str, int] | Failure) -> Iterator[Finding]:
+def _acls(by_host: Mapping[str, int] | Failure, seen: Collection[str]) -> Iterator[Finding]:
     if isinstance(by_host, Failure):
         yield _unknown("host-based ACLs", by_host)
-    elif by_host:
+        return
+    ours = {_same_spelling(address) for address in seen}
+    of_gateway = {host: count for host, count in by_host.items() if _same_spelling(host) in ours}
+    if of_gateway:
+        yield gateway_finding(
+            Weight.PROBLEM,
+            f"{_count(sum(of_gateway.values()), 'ACL')} for {_some(of_gateway)}, which the gateway connects from: what "
+            "is allowed or denied to this host is allowed or denied to every client of the gateway, wherever it is; "
+            "remove them with kafka-acls.sh, or let the gateway have an address of its own "
+            f"({keys.GATEWAY_SOURCE.name})",
+        )
+    others = {host: count for host, count in by_host.items() if host not in of_gateway}
+    if others:
         yield gateway_finding(
             Weight.WARNING,
-            f"{_count(sum(by_host.values()), 'ACL')} for hosts ({_some(by_host)}): a client that comes through the "
+            f"{_count(sum(others.values()), 'ACL')} for hosts ({_some(others)}): a client that comes through the "
             "gateway has the gateway's address, so that what is allowed or denied to its own no longer applies to it",
         )
+
+
+def _same_spelling(host: str) -> str:
+    """Java writes IPv6 addresses in full."""
+    try:
+        return ipaddress.ip_address(host).compressed
+    except ValueError:
+        return host
+
+
+def _named(seen: Collection[str]) -> str:
+    return f" ({', '.join(sorted(seen))})" if seen else ""
 
 
 def _quotas(by_address: Mapping[str, float] | Failure) -> Iterator[Finding]:

@@ -49,6 +49,7 @@ from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
 from brimline.guard.gateway_client import control_socket
 from brimline.guard.gateway_commands import GatewayCommands
 from brimline.guard.gateway_layout import FrontedListener
+from brimline.guard.gateway_source import source_for
 from brimline.guard.log_lines import say
 from brimline.guard.reload import reloaded
 from brimline.guard.sentences import reasons_of_full_log_dirs
@@ -211,6 +212,9 @@ class Gateway:
         for fronted in self._config.layout.fronted:
             sockets = tuple(passed.pop(fronted.name, ())) or _own_sockets(fronted)
             family, address = _upstream(fronted)
+            source = source_for(self._config.text(keys.GATEWAY_SOURCE), family, address[0])
+            if source.complaint is not None:
+                say(logging.WARNING, "config", f"{fronted.name}: {source.complaint}")
             tls = self._tls.get(fronted.name)
             may_skip = fronted.carries_replication and self._config.is_enforcing
             yield Listener(
@@ -218,6 +222,7 @@ class Gateway:
                 sockets=sockets,
                 upstream_family=family,
                 upstream=address,
+                source=source.address,
                 needs_login=fronted.client_protocol.uses_sasl,
                 judge=fetch_rules(self._rules, self._skips, self._counters.fetches) if may_skip else None,
                 client_tls=tls.client_context if tls and fronted.has_client_tls else None,

@@ -273,6 +273,17 @@ GATEWAY_PROTOCOLS = Key(
         "in front of SASL_PLAINTEXT on a loopback address."
     ),
 )
+GATEWAY_SOURCE = Key(
+    name="brimline.gateway.source.address",
+    kind=Kind.TEXT,
+    default="own",
+    reloadable=False,
+    sentence=(
+        "The address that the gateway connects to the broker from, which the broker sees instead of its clients'. own: "
+        "127.0.92.1 where the broker is reached at an IPv4 loopback address, so that nothing which is allowed to "
+        "127.0.0.1 is allowed to every client, and elsewhere as any; any: what the system chooses; or an address."
+    ),
+)
 GATEWAY_MAX_CONNECTIONS = Key(
     name="brimline.gateway.max.connections",
     kind=Kind.INT,
@@ -468,6 +479,7 @@ KEYS: tuple[Key, ...] = (
     STATE_DIR,
     GATEWAY_LISTENERS,
     GATEWAY_PROTOCOLS,
+    GATEWAY_SOURCE,
     GATEWAY_MAX_CONNECTIONS,
     GATEWAY_HEADER_TIMEOUT,
     GATEWAY_DRAIN_TIMEOUT,
