@@ -4,7 +4,9 @@ import io
 import json
 import logging
 
-from brimline.guard.log_lines import say, set_up
+import pytest
+
+from brimline.guard.log_lines import LOGGER, say, set_up
 
 
 def said(log_format: str, level: str = "info") -> io.StringIO:
@@ -39,6 +41,21 @@ def test_an_event_is_one_line_whatever_it_says() -> None:
 
     assert stream.getvalue().count("\n") == 1
     assert stream.getvalue().rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_login_is_never_said_in_a_traceback_neither(log_format: str) -> None:
+    stream = said(log_format)
+    uri = "s3://KEY:HIDDEN@bucket/a?secret_key=HIDDEN"
+
+    say(logging.INFO, "config", f"a {uri} b", place=uri)
+    try:
+        raise OSError(f"cannot open {uri}")
+    except OSError:
+        LOGGER.exception("the task ended: %s", uri)
+
+    assert "HIDDEN" not in stream.getvalue()
+    assert stream.getvalue().count("s3://…@bucket/a?secret_key=…") == 4
 
 
 def test_the_level_leaves_out_what_is_below() -> None:

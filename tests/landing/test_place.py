@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.landing.place import LandingPlace, PlaceFailed
-from brimline.landing.uris import without_login
+from brimline.model.secrets import without_login
 from tests.landing.snapshots import HEADER
 
 NAME = HEADER.name

@@ -107,7 +107,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def _sentence(look: ClusterLook, written: dict[BrokerId, int], uri: str) -> str:
-    from brimline.landing.uris import without_login
+    from brimline.model.secrets import without_login
 
     silent = f", {len(look.failures)} did not answer" if look.failures else ""
     return (

@@ -45,8 +45,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
+        from brimline.model.secrets import without_login
+
         self.print_usage(sys.stderr)
-        self.exit(ExitCode.FAILED, f"{self.prog}: {message}\n")
+        self.exit(ExitCode.FAILED, f"{self.prog}: {without_login(message)}\n")
 
 
 def build_parser(argv: Sequence[str]) -> Parser:

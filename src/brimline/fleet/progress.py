@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TextIO
 
 from brimline.model import human_count
+from brimline.model.secrets import without_login
 
 _ENOUGH_ROWS = 1000
 """Of fewer the rate says nothing."""
@@ -29,7 +30,7 @@ class Step:
     def sentence(self) -> str:
         """For people, on one line."""
         if self.failure is not None:
-            return f"{self.name}: failed: {self.failure}"
+            return without_login(f"{self.name}: failed: {self.failure}")
         parts = [f"{human_count(self.rows)} rows"] if self.rows is not None else []
         parts += [self.note] if self.note else []
         took = "" if self.seconds is None else f" in {self.seconds:.1f} s"

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from brimline.act.broker_setting import BrokerSetting
@@ -41,6 +41,7 @@ from brimline.model import (
     Reason,
     human_bytes,
 )
+from brimline.model.secrets import without_login
 from brimline.observe.address_rules import AddressRules, ask_address_rules
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.partition_facts import PartitionFacts
@@ -79,7 +80,7 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
         *_gateway(config, broker_answers=not is_silent),
         *explain_followers(config, None if is_silent else _volumes_of_all(config, clock)),
     ]
-    return CheckUp(findings=tuple(findings))
+    return CheckUp(findings=tuple(replace(each, sentence=without_login(each.sentence)) for each in findings))
 
 
 def _look_at_disks(config: GuardConfig, clock: Clock) -> DiskReport:

@@ -17,7 +17,8 @@ from pathlib import Path
 from brimline.landing.child import Instructions
 from brimline.landing.columns import Sections, write_columns
 from brimline.landing.header import Header
-from brimline.landing.uris import without_login
+from brimline.model import BrimlineError
+from brimline.model.secrets import without_login
 
 CHILD = (sys.executable, "-m", "brimline.landing.child")
 _LIMIT_SECONDS = 120
@@ -25,7 +26,7 @@ _PATIENCE_AFTER_KILL = 2.0
 _LONGEST_COMPLAINT = 500
 
 
-class WriterFailed(Exception):
+class WriterFailed(BrimlineError):
     """No snapshot was written. The text is one line for people."""
 
 

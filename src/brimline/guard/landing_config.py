@@ -4,8 +4,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from brimline.guard.keys import LANDING_URI
-from brimline.landing.uris import is_uri, without_login
-from brimline.model import BadInput
+from brimline.landing.uris import is_uri
 from brimline.observe.property_reader import PropertyReader
 
 _NEEDED = "pyarrow"
@@ -18,12 +17,8 @@ def refuse_landing(
     if not uri:
         return
     if not uri.startswith("/") and not is_uri(uri):
-        raise _refusal(reader, uri, "allowed: an absolute path, or a URI such as s3://bucket/folder")
+        raise reader.refusal(LANDING_URI.name, "allowed: an absolute path, or a URI such as s3://bucket/folder")
     if not is_installed(_NEEDED):
-        raise _refusal(reader, uri, f"it needs {_NEEDED}, which is not installed: pip install 'brimline[fleet]'")
-
-
-def _refusal(reader: PropertyReader, uri: str, why: str) -> BadInput:
-    """Not the reader's own: a URI may carry keys."""
-    where = reader.properties.entry(LANDING_URI.name).where
-    return BadInput(f"{where}: {LANDING_URI.name}={without_login(uri)}: {why}")
+        raise reader.refusal(
+            LANDING_URI.name, f"it needs {_NEEDED}, which is not installed: pip install 'brimline[fleet]'"
+        )

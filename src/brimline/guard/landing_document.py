@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from brimline.guard.landing_task import LandingReport
-from brimline.landing.uris import without_login
+from brimline.model.secrets import without_login
 
 Json = Mapping[str, object]
 

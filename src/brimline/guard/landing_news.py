@@ -4,7 +4,7 @@ import logging
 
 from brimline.guard.landing_task import LandingReport
 from brimline.guard.log_lines import say
-from brimline.landing.uris import without_login
+from brimline.model.secrets import without_login
 
 
 class LandingNews:

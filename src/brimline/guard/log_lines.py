@@ -5,13 +5,16 @@
     2026-01-31T12:00:00.000Z WARNING disk-full /data/a is full: 99.2 % used  log_dirs=/data/a used_percent=99.2
 
 Every line has an event name that scripts can look for and a sentence that people can read; the fields repeat the
-sentence's facts for machines. Nothing here decides what is worth saying.
+sentence's facts for machines. Nothing here decides what is worth saying; but a login within a URI is never said, in a
+traceback neither.
 """
 
 import json
 import logging
 from datetime import UTC, datetime
 from typing import TextIO, TypeAlias
+
+from brimline.model.secrets import without_login
 
 Field: TypeAlias = str | int | float | bool | None
 
@@ -39,16 +42,16 @@ def _timestamp(record: logging.LogRecord) -> str:
 
 def _fields(record: logging.LogRecord) -> dict[str, Field]:
     fields: dict[str, Field] = getattr(record, "fields", {})
-    return fields
+    return {key: without_login(value) if isinstance(value, str) else value for key, value in fields.items()}
 
 
 class _TextLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         event = getattr(record, "event", record.name)
         pairs = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
-        sentence = _one_line(record.getMessage())
+        sentence = _one_line(without_login(record.getMessage()))
         line = f"{_timestamp(record)} {record.levelname:<7} {event} {sentence}{' ' if pairs else ''}{pairs}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return f"{line}\n{_traceback(self, record)}" if record.exc_info else line
 
 
 class _JsonLine(logging.Formatter):
@@ -57,12 +60,16 @@ class _JsonLine(logging.Formatter):
             "time": _timestamp(record),
             "level": record.levelname.lower(),
             "event": getattr(record, "event", record.name),
-            "message": record.getMessage(),
+            "message": without_login(record.getMessage()),
             **_fields(record),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = _traceback(self, record)
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    return without_login(formatter.formatException(record.exc_info)) if record.exc_info else ""
 
 
 def _quoted(value: Field) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from brimline.guard.config import GuardConfig, Setting
-from brimline.landing.uris import without_login
+from brimline.model.secrets import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,7 @@ def reloaded(running: GuardConfig, read: GuardConfig) -> tuple[GuardConfig, tupl
         now = read.settings[name]
         takes_effect = was.key.reloadable
         if was.value != now.value:
-            shown = {"was": _shown(was.value), "now": _shown(now.value)}
-            changes.append(Change(key=name, takes_effect=takes_effect, **shown))
+            changes.append(_change(name, was.value, now.value, takes_effect=takes_effect))
         settings[name] = now if takes_effect else was
     changes += _changes_of_the_rest(running, read)
     return replace(running, settings=settings, warnings=read.warnings), tuple(changes)
@@ -46,7 +45,7 @@ def _changes_of_the_rest(running: GuardConfig, read: GuardConfig) -> list[Change
     ):
         was, now = getattr(running.broker, field), getattr(read.broker, field)
         if was != now:
-            changes.append(Change(key=field.replace("_", "."), was=_shown(was), now=_shown(now), takes_effect=False))
+            changes.append(_change(field.replace("_", "."), was, now))
     if replace(running.admin, ssl_context=None) != replace(read.admin, ssl_context=None):
         changes.append(Change(key="brimline.admin.*", was="(as it was)", now="(changed)", takes_effect=False))
     if running.jmx != read.jmx:
@@ -54,5 +53,6 @@ def _changes_of_the_rest(running: GuardConfig, read: GuardConfig) -> list[Change
     return changes
 
 
-def _shown(value: object) -> str:
-    return without_login(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+def _change(key: str, was: object, now: object, *, takes_effect: bool = False) -> Change:
+    was, now = (",".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in (was, now))
+    return Change(key=key, was=shown(key, was), now=shown(key, now), takes_effect=takes_effect)

@@ -17,7 +17,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from brimline.landing.header import NAME, ROOT
-from brimline.landing.uris import is_uri, without_login
+from brimline.landing.uris import is_uri
+from brimline.model import BrimlineError
+from brimline.model.secrets import without_login
 
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 _AT_END = re.compile(rf"(?:^|/)({NAME.pattern})$")
@@ -27,7 +29,7 @@ _ABANDONED_SECONDS = 3600
 """No writer is given this long."""
 
 
-class PlaceFailed(Exception):
+class PlaceFailed(BrimlineError):
     """The landing place did not do what was asked. The text says what and where, in one line."""
 
 

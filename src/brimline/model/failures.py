@@ -13,6 +13,8 @@ thing raised, where a caller asked for the answer or nothing.
 from dataclasses import dataclass
 from enum import Enum
 
+from brimline.model.secrets import without_login
+
 
 class FailureKind(Enum):
     """Why there is no answer. The value is the stable name in JSON and CSV."""
@@ -35,12 +37,18 @@ class Failure:
     kind: FailureKind
     message: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", without_login(self.message))
+
     def __str__(self) -> str:
         return self.message
 
 
 class BrimlineError(Exception):
-    """Everything Brimline raises on purpose. Its text is one sentence for the person who reads it."""
+    """Everything Brimline raises on purpose. Its text is one sentence for the person who reads it, without logins."""
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*(without_login(word) if isinstance(word, str) else word for word in words))
 
 
 class BadInput(BrimlineError):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from brimline.model.failures import BadInput
-from brimline.observe.jaas_config import parse_jaas_config
+from brimline.observe.jaas_config import parse_jaas_config, shown_module
 from brimline.observe.property_reader import PropertyReader
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -40,7 +40,7 @@ def login_of(reader: PropertyReader) -> Login:
         raise reader.refusal("sasl.jaas.config", str(failure)) from failure
     if module.name not in LOGIN_MODULES:
         raise reader.refusal(
-            "sasl.jaas.config", f"{module.name} cannot be honoured; allowed: {', '.join(LOGIN_MODULES)}"
+            "sasl.jaas.config", f"{shown_module(module.name)} cannot be honoured; allowed: {', '.join(LOGIN_MODULES)}"
         )
     if module.options.get("tokenauth", "").lower() == "true":
         raise reader.refusal("sasl.jaas.config", "tokenauth cannot be honoured: log in with a user name and password")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+_OPTIONS = ("username", "password", "tokenauth")
 _CONTROL_FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 # A lone slash begins a comment too, and Java has read one more character by then, be it the end of the line.
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?(?:\*/|\Z)|/.?[^\r\n]*", re.DOTALL)
@@ -50,19 +51,25 @@ def _login_module(name: str | None, tokens: Iterator[_Token]) -> LoginModule:
         raise ValueError("it must begin with the class name of a login module")
     flag = next(tokens, _Token()).text
     if flag is None or flag.lower() not in _CONTROL_FLAGS:
-        raise ValueError(f"after {name} stands no control flag ({', '.join(sorted(_CONTROL_FLAGS))})")
+        raise ValueError(f"after {shown_module(name)} stands no control flag ({', '.join(sorted(_CONTROL_FLAGS))})")
     options: dict[str, str] = {}
     for token in tokens:
         if token.mark == ";":
             return LoginModule(name, options)
         key = token.text
         if key is None:
-            raise ValueError(f"an option of {name} has no name")
+            raise ValueError(f"an option of {shown_module(name)} has no name")
         value = next(tokens, _Token()).mark == "=" and next(tokens, _Token()).text
         if value is None or value is False:
-            raise ValueError(f'the option {key} has no value: write {key}=word or {key}="text"')
+            option = f"the option {key}" if key in _OPTIONS else "an option"
+            raise ValueError(f'{option} has no value: write NAME=word or NAME="text"')
         options[key] = value
     raise ValueError("it does not end with a semicolon")
+
+
+def shown_module(name: str) -> str:
+    """A word in the module's place may be a password that was pasted without one."""
+    return name if name.endswith("LoginModule") else "the first word"
 
 
 def _tokens(config: str) -> Iterator[_Token]:

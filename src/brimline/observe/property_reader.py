@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from brimline.model.failures import BadInput
+from brimline.model.secrets import HIDDEN, shown
 from brimline.observe.java_properties import JavaProperties
 
-SECRETS = frozenset(
-    {"sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "ssl.keystore.password", "ssl.truststore.password"}
-)
 _LONGEST_SHOWN = 60
 _LARGEST_INT = 2**31 - 1
 
@@ -47,7 +45,7 @@ class PropertyReader:
     def refusal(self, key: str, why: str) -> BadInput:
         """The error to raise about a key that is there. A secret's value is not shown."""
         entry = self.properties.entry(key)
-        value = entry.value.strip()
-        shown = value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…"
-        named = key if key in SECRETS or not value else f"{key}={shown}"
+        value = shown(key, entry.value.strip())
+        cut = value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…"
+        named = key if value in ("", HIDDEN) else f"{key}={cut}"
         return BadInput(f"{entry.where}: {named}: {why}")
