@@ -1,9 +1,14 @@
 """Files that say what was done, or must be undone: on the disk before anything else happens.
 
 It belongs to no room, because two of them (``act``, ``gateway``) keep such files and neither may import the other.
+
+**Invariant.** No link is followed: whoever could put one into the state dir would have us read or write what it leads
+to, as our user.
 """
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 from brimline.model import BrimlineError
@@ -23,6 +28,38 @@ class NotRecorded(BrimlineError):
     @classmethod
     def since(cls, why: str) -> "NotRecorded":
         return cls(f"nothing was changed, because {why}", why)
+
+
+def open_state(path: Path, flags: int) -> int:
+    """A plain file in the state dir, and nothing that a link leads to. Made for this user alone, if it is made."""
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "it is a symbolic link", str(path)) from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return fd
+
+
+def read_state(path: Path) -> bytes:
+    with os.fdopen(open_state(path, os.O_RDONLY), "rb") as file:
+        return file.read()
+
+
+def why_untrusted(folder: Path) -> str | None:
+    """Why what is found in a state dir may be of somebody else; ``None``: it is ours, or is not there yet."""
+    try:
+        facts = folder.stat()
+    except OSError:
+        return None
+    if facts.st_mode & stat.S_IWOTH:
+        return f"{folder} can be written to by everybody: chmod 0700 {folder}, or name a folder below it"
+    if os.geteuid() not in (0, facts.st_uid) and facts.st_uid != 0:
+        return f"{folder} belongs to another user (uid {facts.st_uid}): chown {os.geteuid()} {folder}"
+    return None
 
 
 def put_on_record(path: Path, content: bytes) -> None:

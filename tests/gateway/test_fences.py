@@ -356,7 +356,7 @@ def test_a_file_that_cannot_be_read_stops_nobody(gateway: Gateway) -> None:
     fences = gateway.restarted()
 
     assert fences.snapshot.is_empty
-    assert "cannot be read (Is a directory)" in fences.warnings[0]
+    assert "cannot be read (it is no plain file)" in fences.warnings[0]
 
 
 def test_the_guards_lease_does_not_wait_for_the_disk_that_an_act_by_hand_waits_for(

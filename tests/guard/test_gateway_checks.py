@@ -99,12 +99,6 @@ def test_a_folder_that_we_may_not_write(tmp_path: Path) -> None:
     assert said(check_state_dir(fronted(tmp_path)), "cannot be written") is Weight.PROBLEM
 
 
-def test_a_folder_that_everybody_may_write(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-
-    assert said(check_state_dir(fronted(tmp_path)), "by everybody") is Weight.WARNING
-
-
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with listening() as port:
         found = list(

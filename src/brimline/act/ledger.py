@@ -27,11 +27,10 @@ from brimline.act.ledger_files import LedgerFiles
 from brimline.act.ledger_lines import BadLine, read_lines, write_line
 from brimline.act.ledger_state import LedgerState, Pause
 from brimline.act.reclaim_pause import PauseFile
-from brimline.durable_files import NotRecorded, replace_durably
+from brimline.durable_files import NotRecorded, open_state, replace_durably, why_untrusted
 from brimline.model import Bytes
 
 ROTATE_AT = Bytes(8 << 20)
-_MODE = 0o600
 _FOLDER_MODE = 0o750
 _OURSELVES = "brimline"
 _LOOK_AT_IT = "what they said is not known; look with brimline ledger, then brimline reclaim resume"
@@ -95,7 +94,9 @@ class Ledger:
         """The present file, while nobody else writes."""
         try:
             self.files.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            lock = os.open(self.files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            if (why := why_untrusted(self.files.folder)) is not None:
+                raise NotRecorded.since(why)
+            lock = open_state(self.files.lock, os.O_RDWR | os.O_CREAT)
             try:
                 self._take(lock)
                 yield self._opened()
@@ -116,13 +117,13 @@ class Ledger:
 
     def _opened(self) -> int:
         path = self.files.current
-        if not path.exists():
+        if not os.path.lexists(path):
             replace_durably(path, b"")
-        if self._fd is not None and not os.path.samestat(os.fstat(self._fd), path.stat()):
+        if self._fd is not None and not os.path.samestat(os.fstat(self._fd), path.lstat()):
             # It was rotated: the new file begins with all that is still under way.
             self.close()
         if self._fd is None:
-            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            self._fd = open_state(path, os.O_RDWR | os.O_APPEND)
             self._position, self.state = 0, LedgerState()
         return self._fd
 

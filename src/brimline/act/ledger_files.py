@@ -12,6 +12,7 @@ file and its compressed copy. Sequence numbers tell: whoever reads drops what it
 """
 
 import gzip
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from brimline.act.ledger_entries import Recorded
 from brimline.act.ledger_lines import BadLine, read_line
+from brimline.durable_files import open_state
 from brimline.model import BrimlineError
 
 _PART_SUFFIX = ".jsonl.gz"
@@ -69,7 +71,7 @@ def read_history(files: LedgerFiles, since: datetime | None = None) -> Iterator[
     because the present file is opened before the others are listed.
     """
     try:
-        current = files.current.open("rb")
+        current = os.fdopen(open_state(files.current, os.O_RDONLY), "rb")
     except FileNotFoundError:
         raise BrimlineError(f"there is no ledger yet: {files.current} does not exist") from None
     except OSError as error:
@@ -96,7 +98,7 @@ def _places(
         try:
             if since is not None and part.stat().st_mtime < since.timestamp():
                 continue
-            with gzip.open(part, "rb") as lines:
+            with os.fdopen(open_state(part, os.O_RDONLY), "rb") as packed, gzip.open(packed, "rb") as lines:
                 yield from _entries(part, lines)
         except (OSError, EOFError) as error:
             yield Damage(where=str(part), what=f"cannot be read to its end ({error})")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brimline.durable_files import NotRecorded, put_on_record
+from brimline.durable_files import NotRecorded, put_on_record, read_state
 
 _VERSION = 1
 
@@ -37,7 +37,7 @@ class PauseRecord:
         """``None``: nothing is paused. ``now`` stands in for the time that a damaged file does not tell."""
         self.warnings = []
         try:
-            return self._understood(self.path.read_bytes())
+            return self._understood(read_state(self.path))
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from brimline.act.ledger_lines import read_time, time_text
 from brimline.act.ledger_state import Pause
-from brimline.durable_files import NotRecorded, put_on_record
+from brimline.durable_files import NotRecorded, put_on_record, read_state
 
 _VERSION = 1
 _NO_ENTRY = 0
@@ -26,7 +26,7 @@ class PauseFile:
 
     def read(self) -> Pause | None:
         try:
-            document = json.loads(self.path.read_bytes())
+            document = json.loads(read_state(self.path))
             return Pause(
                 by=str(document["by"]),
                 reason=str(document["reason"]),

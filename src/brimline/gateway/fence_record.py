@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brimline.decide.admission import Fence, FenceCause
-from brimline.durable_files import NotRecorded, replace_durably
+from brimline.durable_files import NotRecorded, open_state, read_state, replace_durably
 
 _VERSION = 1
 
@@ -30,7 +30,7 @@ class FenceRecord:
     def read(self) -> tuple[list[Fence], list[str]]:
         """The fences, and warnings for the log."""
         try:
-            return _understood(self.path.read_bytes()), []
+            return _understood(read_state(self.path)), []
         except FileNotFoundError:
             return [], []
         except OSError as error:
@@ -98,7 +98,7 @@ def _row(fence: Fence) -> dict[str, object]:
 
 
 def _append(path: Path, line: bytes) -> None:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    fd = open_state(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     with os.fdopen(fd, "ab+") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from brimline.decide.sequences import RefusedSequence
+from brimline.durable_files import open_state
 from brimline.model import BadInput
 
 _MAGIC, _VERSION = b"BRIMSEQS", 1
@@ -92,7 +93,7 @@ class SequenceFile:
         return _HEADER.pack(_MAGIC, _VERSION, _RECORD_BYTES, self._slots)
 
     def _open(self) -> mmap.mmap:
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_state(self._path, os.O_RDWR | os.O_CREAT)
         self._lock(self._fd)
         content = _read(self._fd, self._size + 1)
         is_usable = len(content) == self._size and content.startswith(self._header)

@@ -13,6 +13,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from brimline.durable_files import read_state, replace_durably
 from brimline.model import BadInput
 from brimline.observe.key_stores import KeyMaterial, ListenerTls, certificates_in, read_key_store
 from brimline.observe.pem_stores import load_key, new_context
@@ -90,10 +91,8 @@ class ServerTls:
         """Whole or not at all. Nothing depends on it until the next start, so a full disk stops nobody here."""
         if self._memory is None:
             return
-        fresh = self._memory.with_suffix(".new")
         try:
-            fresh.write_text("".join(self._pins), encoding="ascii")
-            fresh.replace(self._memory)
+            replace_durably(self._memory, "".join(self._pins).encode("ascii"))
         except OSError as failure:
             self.complaint = f"the broker's certificates cannot be kept in {self._memory}: {failure.strerror}"
         else:
@@ -114,7 +113,7 @@ class ServerTls:
 def _remembered(memory: Path | None) -> list[str]:
     """What cannot be read, or is no certificate, was not remembered."""
     try:
-        text = memory.read_text(encoding="ascii", errors="replace") if memory else ""
+        text = read_state(memory).decode("ascii", "replace") if memory else ""
     except OSError:
         return []
     return [pin for pin in certificates_in(text) if _is_certificate(pin)]

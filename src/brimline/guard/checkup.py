@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from brimline.act.broker_setting import BrokerSetting
 from brimline.act.move_pause import KEY, PAUSED
+from brimline.durable_files import why_untrusted
 from brimline.guard import keys
 from brimline.guard.ballast_findings import explain_ballast, explain_ledger
 from brimline.guard.broker_client import BrokerClient
@@ -70,6 +71,7 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
         *explain_config(config),
         *explain_disks(config, report, mount_points()),
         *_permissions(report),
+        *_state_dir(config),
         *_jmx(config),
         *of_broker,
         *(() if is_silent else _moves(config)),
@@ -107,6 +109,17 @@ def _permissions(report: DiskReport) -> Iterator[Finding]:
                 f"{log_dir} cannot be listed by this user (uid {os.geteuid()}): the disk state works, but no scan and "
                 "no exact tiered totals; add the user to the group that owns the log dir, with r-x",
             )
+
+
+def _state_dir(config: GuardConfig) -> Iterator[Finding]:
+    why = why_untrusted(config.state_dir)
+    if why is not None:
+        yield _finding(
+            "permissions",
+            Weight.PROBLEM,
+            f"{keys.STATE_DIR.name}: {why}; until then nothing is deleted: a pause could be taken away, and somebody "
+            "could pose as the gateway",
+        )
 
 
 def _jmx(config: GuardConfig) -> Iterator[Finding]:

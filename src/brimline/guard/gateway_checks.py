@@ -7,7 +7,6 @@ import errno
 import os
 import socket
 import ssl
-import stat
 from collections.abc import Callable, Iterator
 
 from brimline.gateway.server_tls import ServerTls
@@ -51,10 +50,6 @@ def check_state_dir(config: GuardConfig) -> Iterator[Finding]:
         )
     elif not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         yield gateway_finding(hole_weight(config), f"{named} cannot be written to by this user (uid {os.geteuid()})")
-    elif path.stat().st_mode & stat.S_IWOTH:
-        yield gateway_finding(
-            Weight.WARNING, f"{named} can be written to by everybody, who could pose as the gateway: chmod 0700 {path}"
-        )
 
 
 def check_key_stores(config: GuardConfig) -> Iterator[Finding]:

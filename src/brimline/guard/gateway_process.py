@@ -26,6 +26,7 @@ from typing import TextIO
 
 from brimline.decide.admission import RejectError
 from brimline.decide.disk_state import DiskState
+from brimline.durable_files import why_untrusted
 from brimline.gateway.control import ControlServer
 from brimline.gateway.counters import Counters
 from brimline.gateway.describe import DescribeWorker
@@ -387,14 +388,15 @@ def _refuse_impossible(config: GuardConfig) -> None:
 
 
 def _make_state_dir(path: Path) -> list[str]:
-    """Why it cannot be used, if it cannot: the gateway does without."""
+    """What is wrong with it: the gateway does without, or with what it is."""
     try:
         path.mkdir(mode=0o750, parents=True, exist_ok=True)
     except OSError as problem:
         return [f"{keys.STATE_DIR.name}: {path} cannot be made: {problem.strerror}"]
     if not os.access(path, os.W_OK | os.X_OK):
         return [f"{keys.STATE_DIR.name}: {path} cannot be written by this user (uid {os.geteuid()})"]
-    return []
+    untrusted = why_untrusted(path)
+    return [] if untrusted is None else [f"{keys.STATE_DIR.name}: {untrusted}"]
 
 
 def _upstream(fronted: FrontedListener) -> tuple[socket.AddressFamily, Address]:

@@ -8,6 +8,7 @@ name, same bytes.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from brimline.durable_files import read_state
 from brimline.landing.place import PlaceFailed
 from brimline.landing.spool import Spool
 
@@ -52,7 +53,7 @@ def _send_waiting(put: Put, spool: Spool) -> tuple[int, str | None, str | None]:
     sent = 0
     try:
         for each in spool.waiting():
-            failure = _try(put, each.name, each.path.read_bytes())
+            failure = _try(put, each.name, read_state(each.path))
             if failure is not None:
                 return sent, failure, None
             sent += 1

@@ -54,7 +54,8 @@ class Spool:
         path = self._folder / name.replace("/", _SLASH)
         unfinished = path.with_name(path.name + _UNFINISHED)
         try:
-            with unfinished.open("wb") as file:
+            unfinished.unlink(missing_ok=True)
+            with unfinished.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -10,7 +10,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from brimline.durable_files import put_on_record
+from brimline.durable_files import NotRecorded, open_state, put_on_record, why_untrusted
 
 USER = "brimline"
 _ACCESS = f"{USER} readonly\n".encode()
@@ -34,6 +34,8 @@ class JmxLogin:
 
     def make(self) -> None:
         """What is there and usable stays: a monitoring system knows its password. Raises ``NotRecorded``."""
+        if (why := why_untrusted(self.folder)) is not None:
+            raise NotRecorded.since(why)
         if not _own_content(self.passwords).startswith(f"{USER} ".encode()):
             put_on_record(self.passwords, f"{USER} {secrets.token_urlsafe(_PASSWORD_BYTES)}\n".encode())
         if _own_content(self.access) != _ACCESS:
@@ -43,10 +45,10 @@ class JmxLogin:
 def _own_content(path: Path) -> bytes:
     """Empty unless it is a plain file of this user that nobody else may open."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = open_state(path, os.O_RDONLY)
     except OSError:
         return b""
     with os.fdopen(fd, "rb") as file:
         facts = os.fstat(fd)
-        is_own = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & _FOR_OTHERS
+        is_own = facts.st_uid == os.geteuid() and not facts.st_mode & _FOR_OTHERS
         return file.read(_LONGEST_FILE) if is_own else b""
