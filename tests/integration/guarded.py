@@ -76,7 +76,8 @@ def write_config(sandbox: Sandbox, added: Mapping[str, str], broker: int = 1) ->
     """The broker's own properties with ours behind them, in a file beside it; its path in there."""
     own = sandbox.broker(broker).node.server_properties
     path = own.with_name("guard.properties")
-    lines = "".join(f"{key}={value}\n" for key, value in added.items())
+    settings = {"brimline.state.dir": str(own.with_name("brimline-state")), **added}
+    lines = "".join(f"{key}={value}\n" for key, value in settings.items())
     sandbox.outside(path).write_text(sandbox.outside(own).read_text() + lines)
     return path
 

@@ -20,6 +20,7 @@ from brimline.act.move_pause import MovePause
 from brimline.act.pause_record import PauseRecord
 from brimline.decide.ballast import BallastRule
 from brimline.decide.disk_state import DiskState
+from brimline.durable_files import why_untrusted
 from brimline.guard import keys, log_lines
 from brimline.guard.ballasts import Ballasts
 from brimline.guard.broker_client import BrokerClient
@@ -35,6 +36,7 @@ from brimline.guard.landing import Landing
 from brimline.guard.log_lines import say
 from brimline.guard.move_news import MoveNews
 from brimline.guard.move_pause_task import MovePauseTask, MoveReport
+from brimline.guard.only_guard import OnlyGuard
 from brimline.guard.pages import Pages
 from brimline.guard.percent_task import PercentReport, PercentTask
 from brimline.guard.publish import Publisher
@@ -75,6 +77,7 @@ class Guard:
         broker_cwd: str | None = None,
     ) -> None:
         assert config.broker.node_id is not None
+        self._only = OnlyGuard(config.state_dir, config.broker.node_id)
         self.config = config
         self._clock = clock
         self._log = log
@@ -157,6 +160,9 @@ class Guard:
             signal.signal(noticed, self._notice)
         for warning in (*self.config.warnings, *self._move_pause.warnings):
             say(logging.WARNING, "config", warning)
+        for problem in (self._only.warning, why_untrusted(self.config.state_dir)):
+            if problem is not None:
+                say(logging.ERROR, "no-state", f"{keys.STATE_DIR.name}: {problem}")
         assert self.config.broker.node_id is not None
         self._publisher.guard(
             self.config.broker.node_id, self.config.text(keys.ENFORCEMENT), self._started_at.timestamp()
