@@ -14,10 +14,12 @@ from brimline.guard.http import HttpServer, Request, Response, parse_request
 from brimline.model import BadInput
 from tests.waiting import PATIENCE_SECONDS, eventually
 
+LARGE = b"x" * 20_000_000
+
 
 def respond(request: Request) -> Response:
     if request.path == "/large":
-        return Response(body=b"x" * 20_000_000)
+        return Response(body=LARGE)
     return Response(body=json.dumps([request.method, request.path, request.headers.get("accept")]).encode())
 
 
@@ -26,7 +28,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Of a server that cuts nobody off because the machine is slow."""
     for name in ("READ_TIMEOUT", "WRITE_TIMEOUT", "LINGER"):
         monkeypatch.setattr(http, name, PATIENCE_SECONDS)
-    server = HttpServer("127.0.0.1", 0, respond)
+    server = HttpServer("127.0.0.1", 0, respond, small=["/healthz"])
     yield server.start()
     server.stop()
 
@@ -84,7 +86,7 @@ def test_a_client_that_goes_away_in_the_middle_harms_nobody(port: int) -> None:
 
 
 def test_clients_that_never_finish_do_not_keep_others_out(port: int) -> None:
-    slow = [socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) for _ in range(http.MAX_CONNECTIONS - 1)]
+    slow = [socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) for _ in range(http.MAX_UNFINISHED - 1)]
     try:
         for connection in slow:
             connection.sendall(b"GET / HT")
@@ -95,10 +97,26 @@ def test_clients_that_never_finish_do_not_keep_others_out(port: int) -> None:
             connection.close()
 
 
-def test_more_than_the_bound_are_told_so(port: int) -> None:
-    slow = [socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) for _ in range(http.MAX_CONNECTIONS)]
+def test_however_many_ask_nothing_others_are_answered(port: int) -> None:
+    """Who came first and still says nothing goes first."""
+    silent = [socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) for _ in range(http.MAX_UNFINISHED + 40)]
     try:
-        assert talk(port, b"GET / HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 503 ")
+        assert b'"/a"' in talk(port, b"GET /a HTTP/1.1\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert silent[0].recv(1) == b""
+    finally:
+        for connection in silent:
+            connection.close()
+
+
+def test_readers_that_stop_reading_keep_nobody_from_learning_that_the_guard_lives(port: int) -> None:
+    slow = [socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) for _ in range(http.MAX_ANSWERS)]
+    try:
+        for connection in slow:
+            connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+            assert connection.recv(1) == b"H"
+        assert talk(port, b"GET /a HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 503 ")
+        assert talk(port, b"GET /healthz HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 200 ")
     finally:
         for connection in slow:
             connection.close()
@@ -116,7 +134,7 @@ def test_a_reader_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch)
     port = server.start()
     with socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as connection:
         connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
-        eventually(lambda: asked == ["/large"] and server._connections == 0)
+        eventually(lambda: asked == ["/large"] and server._answers == 0)
         received = 0
         with suppress(ConnectionResetError):
             while part := connection.recv(65536):

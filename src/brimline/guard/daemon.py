@@ -37,7 +37,7 @@ from brimline.guard.log_lines import say
 from brimline.guard.move_news import MoveNews
 from brimline.guard.move_pause_task import MovePauseTask, MoveReport
 from brimline.guard.only_guard import OnlyGuard
-from brimline.guard.pages import Pages
+from brimline.guard.pages import SMALL_PAGES, Pages
 from brimline.guard.percent_task import PercentReport, PercentTask
 from brimline.guard.publish import Publisher
 from brimline.guard.reclaim_sentences import ceiling_sentence
@@ -150,7 +150,9 @@ class Guard:
         )
         self._workers += self._landing.workers
         pages = Pages(self._board, self._state, self._refresh_ages, self._unhealthy, self._unready)
-        self._http = HttpServer(config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond)
+        self._http = HttpServer(
+            config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond, SMALL_PAGES
+        )
 
     def run(self) -> int:
         """Until a signal ends it; returns that signal's number."""

@@ -1,13 +1,15 @@
 """A small read-only HTTP server for scrapers and people: GET and HEAD, one answer per connection.
 
-**Invariant.** No client can harm the guard. Headers, time and number of connections are bounded; what is beyond a bound
-is refused or cut off, and everything runs in threads of its own. A client that reads slowly holds one connection for at
-most the write timeout; rendering happens outside the event loop, in two threads at most.
+**Invariant.** No client can harm the guard, or keep others from learning that it lives. Headers, time and number of
+connections are bounded, and everything runs in threads of its own. Whoever connects and asks nothing gives way to the
+next one, the oldest first. A client that reads slowly holds one answer for at most the write timeout; when there are
+many of those, large pages are refused, and small ones, which nobody has to wait for, are not. Rendering happens outside
+the event loop, in two threads at most and one for small pages.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -15,7 +17,9 @@ from http import HTTPStatus
 from brimline.model import BadInput
 
 MAX_HEADER_BYTES = 8192
-MAX_CONNECTIONS = 32
+MAX_ANSWERS = 32
+MAX_UNFINISHED = 256
+"""Requests that have not come yet, or not whole."""
 READ_TIMEOUT = 10.0
 WRITE_TIMEOUT = 30.0
 LINGER = 1.0
@@ -47,13 +51,17 @@ Respond = Callable[[Request], Response]
 class HttpServer:
     """``start`` returns when the port is bound; ``respond`` is called from threads."""
 
-    def __init__(self, host: str, port: int, respond: Respond) -> None:
+    def __init__(self, host: str, port: int, respond: Respond, small: Collection[str] = ()) -> None:
+        """``small``: paths whose answers are a line or two."""
         self._host = host
         self._port = port
         self._respond = respond
-        self._connections = 0
+        self._small = frozenset(small)
+        self._answers = 0
+        self._unfinished: dict[asyncio.StreamWriter, None] = {}
         self._loop = asyncio.new_event_loop()
         self._renderers = ThreadPoolExecutor(_RENDERING_THREADS, thread_name_prefix="render")
+        self._small_renderer = ThreadPoolExecutor(1, thread_name_prefix="render-small")
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._server: asyncio.Server | None = None
 
@@ -76,7 +84,8 @@ class HttpServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        self._renderers.shutdown(wait=False, cancel_futures=True)
+        for renderer in (self._renderers, self._small_renderer):
+            renderer.shutdown(wait=False, cancel_futures=True)
 
     async def _listen(self) -> asyncio.Server:
         return await asyncio.start_server(self._serve, self._host, self._port, limit=MAX_HEADER_BYTES)
@@ -90,35 +99,51 @@ class HttpServer:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections += 1
         try:
-            if self._connections > 2 * MAX_CONNECTIONS:
-                writer.transport.abort()
-            elif self._connections > MAX_CONNECTIONS:
-                await _refuse(reader, writer, _plain(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
+            request = await self._read(reader, writer)
+            if isinstance(request, Request) and request.path in self._small:
+                await self._answer(request, writer, self._small_renderer)
             else:
-                await self._answer(reader, writer)
+                await self._answer_in_turn(request, reader, writer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
-            writer.transport.abort()  # the client went away, or is too slow: it will ask again
+            writer.transport.abort()  # the client went away, is too slow, or had to give way: it will ask again
         finally:
-            self._connections -= 1
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = await self._read(reader)
-        if isinstance(request, Response):
-            await _refuse(reader, writer, request)
-            return
-        response = await self._loop.run_in_executor(self._renderers, self._respond, request)
+    async def _answer_in_turn(
+        self, request: Request | Response, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._answers += 1
+        try:
+            if self._answers > 2 * MAX_ANSWERS:
+                writer.transport.abort()
+            elif isinstance(request, Response):
+                await _refuse(reader, writer, request)
+            elif self._answers > MAX_ANSWERS:
+                await _refuse(reader, writer, _plain(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
+            else:
+                await self._answer(request, writer, self._renderers)
+        finally:
+            self._answers -= 1
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter, renderer: ThreadPoolExecutor) -> None:
+        response = await self._loop.run_in_executor(renderer, self._respond, request)
         async with asyncio.timeout(WRITE_TIMEOUT):
             await _write(writer, response, with_body=request.method != "HEAD")
 
-    async def _read(self, reader: asyncio.StreamReader) -> Request | Response:
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | Response:
+        if len(self._unfinished) >= MAX_UNFINISHED:
+            oldest = next(iter(self._unfinished))
+            del self._unfinished[oldest]
+            oldest.transport.abort()
+        self._unfinished[writer] = None
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
             return _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {MAX_HEADER_BYTES} bytes of headers")
+        finally:
+            self._unfinished.pop(writer, None)
         return parse_request(head)
 
 

@@ -9,6 +9,7 @@ from brimline.metrics.board import MetricBoard
 from brimline.metrics.exposition import expose
 from brimline.metrics.prometheus import PrometheusRenderer
 
+SMALL_PAGES = ("/healthz", "/readyz")
 _INDEX = b"""Brimline guard: /metrics (Prometheus), /v1/state (JSON), /healthz, /readyz
 """
 
