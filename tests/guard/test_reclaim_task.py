@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -540,6 +540,45 @@ def test_a_clock_that_jumps_deletes_no_more_than_was_planned(
     broker.retention_pass()
     guarded.run(300)
 
+    assert trimmed(broker) == {"bills": 3 * SEGMENT, "orders": 2 * SEGMENT + 1}
+
+
+def test_a_clock_that_jumps_ahead_does_not_switch_off_the_minimum_retention(
+    broker: SmallBroker, tmp_path: Path, clock: TickingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records are of the first second of 1970, and so is the clock, until it jumps."""
+    begun, ahead = clock.seconds(), timedelta(0)
+
+    def now() -> datetime:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=1 + clock.seconds() - begun) + ahead
+
+    monkeypatch.setattr(clock, "now", now)
+    guarded = Guarded(broker, tmp_path / "state", clock)
+    with_policy(guarded, ReclaimPolicy(ceiling_percent=50, min_retention_ms=3_600_000))
+    guarded.run(120)
+    ahead = timedelta(days=365)
+    guarded.run(120)
+    kept = trimmed(broker)
+    clock.tick(4000)
+    guarded.run(120)
+    guarded.kill()
+
+    assert kept == {}
+    assert len(guarded.said("clock-ahead")) == 1
+    assert trimmed(broker) == {"bills": 3 * SEGMENT, "orders": 2 * SEGMENT + 1}
+
+
+def test_a_clock_that_was_ahead_before_the_start_does_not_either(
+    broker: SmallBroker, guarded: Guarded, clock: TickingClock
+) -> None:
+    """Records are of 1970, and the clock says 2026: nothing newer was ever written, as far as can be seen."""
+    with_policy(guarded, ReclaimPolicy(ceiling_percent=50, min_retention_ms=3_600_000))
+    guarded.run(120)
+    kept = trimmed(broker)
+    clock.tick(4000)
+    guarded.run(120)
+
+    assert kept == {}
     assert trimmed(broker) == {"bills": 3 * SEGMENT, "orders": 2 * SEGMENT + 1}
 
 

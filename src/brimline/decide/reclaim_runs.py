@@ -95,7 +95,8 @@ def _old_enough(columns: DeviceColumns, key: Int64Column) -> Int64Column:
     minimum = columns.facts.policy.min_retention_ms
     if minimum <= 0:
         return columns.closed
-    newest = columns.facts.now_ms - minimum
+    facts = columns.facts
+    newest = (facts.now_ms if facts.believed_ms is None else facts.believed_ms) - minimum
     if newest < 0:
         return np.zeros_like(columns.closed)
     most = (np.arange(len(columns.logs), dtype=np.int64) << kernel.AGE_BITS) + newest

@@ -9,8 +9,9 @@ from brimline.decide.reclaim_floor import Floor
 from brimline.guard.log_lines import say
 from brimline.guard.reclaim_report import TROUBLES, CycleFigures, Doing, ReclaimReport
 from brimline.guard.reclaim_sentences import begun_sentence, does, ended_sentence, floor_sentence
-from brimline.model import Failure
+from brimline.model import Failure, human_span
 from brimline.model.blast_radius import BlastRadius
+from brimline.model.reclaim import AN_HOUR_MS, DeviceFacts
 from brimline.model.reclaim_plan import DevicePlan
 
 _ABOVE = (Doing.PLANNED, Doing.WAITING_FOR_TURN, Doing.TRIMMING, Doing.WAITING_FOR_SPACE, Doing.STUCK)
@@ -23,6 +24,7 @@ class ReclaimNews:
         self._count = count
         self._doing = Doing.UNDER_CEILING
         self._was_impossible = False
+        self._was_ahead = False
 
     def begun(self, plan: Plan, device: DevicePlan, losses: BlastRadius | None) -> None:
         say(
@@ -70,6 +72,21 @@ class ReclaimNews:
                 f"reclaim is paused by {pause.by}: {pause.reason}; nothing more is sent, and the ceiling is not held",
                 by=pause.by,
             )
+
+    def clock(self, device: DeviceFacts) -> None:
+        """Said once, when records stay because the clock is not believed."""
+        believed = device.now_ms if device.believed_ms is None else device.believed_ms
+        is_ahead = device.policy.min_retention_ms > 0 and device.now_ms - believed > AN_HOUR_MS
+        if is_ahead and not self._was_ahead:
+            say(
+                logging.WARNING,
+                "clock-ahead",
+                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of what the newest records and "
+                "the time since the guard's start say, so the minimum retention counts from there: new records bring "
+                "it forward, and if the clock was corrected, so does a restart of the guard",
+                device=device.name,
+            )
+        self._was_ahead = is_ahead
 
     def floor(self, floor: Floor | None) -> None:
         """Said in advance, whether or not the device is above its ceiling."""

@@ -16,6 +16,7 @@ from typing import Protocol
 from uuid import UUID
 
 from brimline.decide import reclaim
+from brimline.decide.reclaim_clock import BelievedTime, newest_record_ms
 from brimline.decide.reclaim_floor import Floor, floor_of
 from brimline.decide.reclaim_tables import BrokerTables, ScannedLogDir, broker_tables
 from brimline.decide.reclaim_views import BrokerView
@@ -84,6 +85,7 @@ class Surveyor:
         self._clock = clock
         self._look = look
         self._scanners: dict[str, LogDirScanner] = {}
+        self._believed = BelievedTime(steady_ms=_milliseconds(clock.now()), seconds=clock.seconds())
 
     def look(self, log_dir: str) -> LogDirReading:
         """At the disk under it."""
@@ -142,6 +144,7 @@ class Surveyor:
             [_device(volume, policy, now) for volume in volumes],
             moving=_moving(facts),
         )
+        tables = self._with_believed_time(tables, _milliseconds(now), seconds)
         return ReclaimSurvey(
             made_at=now,
             seconds=seconds,
@@ -152,6 +155,12 @@ class Surveyor:
             facts=facts,
             ballast_bytes=tuple(_ballast(scans, volume) for volume in volumes),
         )
+
+    def _with_believed_time(self, tables: BrokerTables, now_ms: int, seconds: float) -> BrokerTables:
+        inner = tables.tables
+        self._believed = self._believed.after(now_ms, seconds, newest_record_ms(inner))
+        devices = tuple(replace(device, believed_ms=self._believed.time_ms) for device in inner.devices)
+        return replace(tables, tables=replace(inner, devices=devices))
 
 
 def survey(config: GuardConfig, client: SurveyClient, clock: Clock) -> ReclaimSurvey:
@@ -178,9 +187,13 @@ def _device(volume: VolumeReading, policy: ReclaimPolicy, now: datetime) -> Devi
         name=volume.device,
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
-        now_ms=math.floor(now.timestamp() * 1000),
+        now_ms=_milliseconds(now),
         policy=policy,
     )
+
+
+def _milliseconds(moment: datetime) -> int:
+    return math.floor(moment.timestamp() * 1000)
 
 
 def _replicas(scans: Sequence[LogDirScan]) -> frozenset[TopicPartition]:

@@ -206,6 +206,7 @@ class ReclaimTask:
             raise ObservationFailed(Failure(kind=FailureKind.GONE, message=message))
         self._survey, self._floor = found, found.floor(0)
         self._news.floor(self._floor)
+        self._news.clock(found.tables.tables.devices[0])
 
     def _begin(self, volume: VolumeStatus, settings: ReclaimSettings) -> bool:
         """Whether there is anything to send."""

@@ -142,6 +142,8 @@ class DeviceFacts:
     now_ms: int
     """When the device was looked at: the "now" of every rule about age on it."""
     policy: ReclaimPolicy
+    believed_ms: int | None = None
+    """What the minimum retention counts from instead, where the clock may be ahead (``decide.reclaim_clock``)."""
 
     @property
     def used_bytes(self) -> int | None:
