@@ -16,7 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brimline.landing.reader import BadSnapshot, QuarantineReason, Snapshot, Source, read_header, read_section
+from brimline.landing import reader, seal
+from brimline.landing.reader import (
+    MOST_ROWS,
+    BadSnapshot,
+    QuarantineReason,
+    Snapshot,
+    Source,
+    read_header,
+    read_section,
+)
 from brimline.landing.schema import FILE_SCHEMA, HEADER_KEY, LOGS, SECTIONS, SEGMENTS, VOLUMES
 from brimline.landing.seal import sealed
 from brimline.landing.tables import reclaim_tables
@@ -166,6 +175,53 @@ def header_for(rows: int = 1, **sections: tuple[int, int, int]) -> str:
 
 def test_a_file_written_by_others_to_the_letter_is_read() -> None:
     assert len(reclaim_tables(parquet(flat(), header_for())).devices) == 1
+
+
+def volumes(count: int, text: str = "/a") -> bytes:
+    """So many equal rows, which take hardly a byte each, here and in the file."""
+    row = {"section": "volumes", "volumes_log_dir": text, "volumes_device": "8:1", "volumes_is_offline": False}
+    one = pa.Table.from_pylist([row], schema=FILE_SCHEMA)
+    zeros = pa.array([0] * count, pa.int32())
+    columns = [
+        pa.DictionaryArray.from_arrays(zeros, column.combine_chunks())
+        if column.type == pa.string() and not column.null_count
+        else pa.repeat(column[0], count)
+        for column in one.columns
+    ]
+    table, sink = pa.table(columns, FILE_SCHEMA.names), io.BytesIO()
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({HEADER_KEY: header_for(count).encode()})
+    return sealed(sink.getvalue())
+
+
+def test_a_small_file_with_more_rows_than_a_broker_has_is_not_read() -> None:
+    bomb = volumes(MOST_ROWS[VOLUMES] + 1)
+
+    assert len(bomb) < 100_000
+    assert reason_of(bomb) is QuarantineReason.TOO_LARGE
+
+
+def test_a_long_text_in_every_row_is_not_repeated() -> None:
+    """A file of some thousand bytes, and gigabytes of text."""
+    bomb = volumes(MOST_ROWS[VOLUMES], "x" * 1_000_000)
+    before = pa.default_memory_pool().max_memory()
+
+    assert len(bomb) < 100_000
+    assert reason_of(bomb) is QuarantineReason.TOO_LARGE
+    assert pa.default_memory_pool().max_memory() - before < 100_000_000
+
+
+def test_more_bytes_than_a_broker_has_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MOST_BYTES", 1000)
+
+    assert reason_of(volumes(10)) is QuarantineReason.TOO_LARGE
+
+
+def test_a_large_footer_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal, "_LARGEST_FOOTER", 100)
+
+    assert reason_of(WHOLE) is QuarantineReason.TOO_LARGE
 
 
 def test_columns_that_a_later_writer_added_are_ignored() -> None:

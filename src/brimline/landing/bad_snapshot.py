@@ -17,6 +17,8 @@ class QuarantineReason(Enum):
     DUPLICATE = "duplicate"
     INCONSISTENT = "inconsistent"
     """Whole, and its parts contradict each other."""
+    TOO_LARGE = "too-large"
+    """What it says, or turns out, to hold is more than any broker has: it is not read to the end."""
     CORRUPT = "corrupt"
     """The bytes are not those that were written: a checksum or a decoder says so."""
     UNREADABLE = "unreadable"

@@ -2,8 +2,9 @@
 
 **Invariant.** Whatever the bytes are, a reader here returns what a writer put in or raises ``BadSnapshot``. Checked
 before a row is read: Parquet's marks and the footer's seal, the header, that its sections are the file's row groups,
-all columns and their types. Checked while reading: the checksum of every page, the number of rows, and nulls where none
-may be. What the rows say together is checked in ``tables``.
+all columns and their types, and that no more is in it than a broker has: a file of a thousand bytes may hold millions
+of rows. Checked while reading: the checksum of every page, the number of rows, the length of texts before they are
+repeated, and nulls where none may be. What the rows say together is checked in ``tables``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,13 +14,18 @@ from types import TracebackType
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from brimline.landing.bad_snapshot import BadSnapshot, QuarantineReason
 from brimline.landing.schema import (
     HEADER_KEY,
+    LOGS,
     SECTION_COLUMN,
     SECTIONS,
+    SEGMENTS,
+    TOPICS,
+    VOLUMES,
     BadHeader,
     Header,
     Section,
@@ -33,8 +39,16 @@ __all__ = ["BadSnapshot", "QuarantineReason", "Snapshot", "Source", "read_header
 Source: TypeAlias = "str | Path | bytes | pa.Buffer | pa.NativeFile | Snapshot"
 """A local path, the bytes themselves, an open file of pyarrow's, or a snapshot that is open already."""
 
-_BOMB_ROWS = 1 << 31
-"""More rows than a broker has segments: a footer that says so is not one of ours."""
+MOST_ROWS: Mapping[str, int] = {VOLUMES: 10_000, TOPICS: 1_000_000, LOGS: 8_000_000, SEGMENTS: 32_000_000}
+"""Many times what the largest broker has."""
+MOST_BYTES = 4 << 30
+"""Of all pages, as they are before compression."""
+MOST_TEXT = 256 << 20
+"""Of one column."""
+
+_TEXTS = [
+    column_in_file(name, each.name) for name, schema in SECTIONS.items() for each in schema if each.type == pa.string()
+]
 
 
 class Snapshot:
@@ -47,10 +61,13 @@ class Snapshot:
         with _judged():
             try:
                 check_seal(self._file)
-                self._parquet = pq.ParquetFile(self._file, page_checksum_verification=True)
-                self.header = _header(self._parquet.metadata.metadata or {})
-                _check_columns(self._parquet.schema_arrow)
-                _check_groups(self.header, self._parquet.metadata)
+                metadata = pq.read_metadata(self._file)
+                self.header = _header(metadata.metadata or {})
+                _check_columns(metadata.schema.to_arrow_schema())
+                _check_groups(self.header, metadata)
+                self._parquet = pq.ParquetFile(
+                    self._file, metadata=metadata, page_checksum_verification=True, read_dictionary=_TEXTS
+                )
             except BaseException:
                 self.close()
                 raise
@@ -69,7 +86,7 @@ class Snapshot:
             read = self._parquet.read_row_groups(list(groups), columns=names, use_threads=False)
             if len(read) != place.rows:
                 raise BadSnapshot(QuarantineReason.CORRUPT, f"{section} has {len(read)} rows instead of {place.rows}")
-            found = [read.column(name) for name in names]
+            found = [_plain(read.column(name)) for name in names]
             for field, column in zip(fields, found, strict=True):
                 if not field.nullable and column.null_count:
                     raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{section}.{field.name} has nulls")
@@ -165,10 +182,15 @@ def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
     if set(header.sections) != set(SECTIONS):
         raise BadSnapshot(QuarantineReason.INCONSISTENT, f"has the sections {sorted(header.sections)}")
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    size = sum(group.total_byte_size for group in groups)
+    if size > MOST_BYTES:
+        raise BadSnapshot(QuarantineReason.TOO_LARGE, f"{size} bytes before compression")
     expected = 0
     for name, section in sorted(header.sections.items(), key=lambda each: (each[1].first_group, each[1].groups)):
         rows = sum(group.num_rows for group in groups[section.first_group : section.first_group + section.groups])
-        if section.first_group != expected or rows != section.rows or not 0 <= rows < _BOMB_ROWS:
+        if rows > MOST_ROWS[name]:
+            raise BadSnapshot(QuarantineReason.TOO_LARGE, f"{name} has {rows} rows")
+        if section.first_group != expected or rows != section.rows or rows < 0:
             raise BadSnapshot(
                 QuarantineReason.INCONSISTENT, f"the row groups of {name} are not those that the header says"
             )
@@ -176,6 +198,19 @@ def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
         expected += section.groups
     if expected != len(groups):
         raise BadSnapshot(QuarantineReason.INCONSISTENT, "has row groups that belong to no section")
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts come as numbers and what they stand for: one long text may stand in every row."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.binary_length(chunk.dictionary)
+        size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+    if size > MOST_TEXT:
+        raise BadSnapshot(QuarantineReason.TOO_LARGE, f"a column with {size} bytes of text")
+    return column.cast(column.type.value_type)
 
 
 def _check_section_column(name: str, section: Section, groups: Sequence[pq.RowGroupMetaData]) -> None:

@@ -19,6 +19,8 @@ _SEAL = b"BRIMLINE"
 _CRC_BYTES = 4
 _TAIL_BYTES = 4 + len(_PARQUET)
 _SHORTEST = len(_PARQUET) + _TAIL_BYTES
+_LARGEST_FOOTER = 16 << 20
+"""Ours are of some ten thousand bytes for each million rows."""
 
 
 def sealed(parquet: bytes) -> bytes:
@@ -38,6 +40,8 @@ def check_seal(file: pa.NativeFile) -> None:
     footer_bytes = int.from_bytes(tail[:4], "little")
     if not tail.endswith(_PARQUET) or footer_bytes > size - _SHORTEST:
         raise BadSnapshot(QuarantineReason.TRUNCATED, f"{size} bytes that do not end as Parquet does")
+    if footer_bytes > _LARGEST_FOOTER:
+        raise BadSnapshot(QuarantineReason.TOO_LARGE, f"a footer of {footer_bytes} bytes")
     begin = size - _TAIL_BYTES - footer_bytes - _CRC_BYTES - len(_SEAL)
     if begin < len(_PARQUET) or bytes(file.read_at(len(_SEAL), begin)) != _SEAL:
         raise BadSnapshot(QuarantineReason.NO_HEADER, "the file is Parquet, and not a snapshot")
