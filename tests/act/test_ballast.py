@@ -27,6 +27,7 @@ NONE_LEFT = Space(total=Bytes(1000 * MIB), usable=Bytes(0))
 def log_dirs(tmp_path: Path) -> list[str]:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").touch()
     return [str(tmp_path / "a"), str(tmp_path / "b")]
 
 
@@ -43,6 +44,16 @@ def ballast(log_dirs: list[str], ledger: Ledger) -> Ballast:
 def told(ledger: Ledger) -> list[tuple[BallastAct, bool]]:
     found = [each.entry for each in read_history(ledger.files) if isinstance(each, Recorded)]
     return [(entry.act, entry.was_late) for entry in found if isinstance(entry, BallastEntry)]
+
+
+def test_none_is_made_in_a_folder_whose_volume_is_not_mounted(ballast: Ballast, log_dirs: list[str]) -> None:
+    """It lies on another disk then, and has nothing of a broker's in it."""
+    for log_dir in log_dirs:
+        Path(log_dir, "meta.properties").unlink()
+
+    with pytest.raises(BallastFailed, match=r"it has no meta\.properties, so it is no broker's; is its volume mounted"):
+        ballast.step(ROOM, RULE)
+    assert list(Path(log_dirs[0]).iterdir()) == []
 
 
 def test_it_is_allocated_released_and_restored_and_the_ledger_tells(

@@ -22,6 +22,9 @@ NO_FENCE = "disk.max.used.percent=100\ndisk.min.free.bytes=0\n"
 
 
 def report(settings: GuardConfig, log_dir: Path, usable: int = 900 * MIB, device: str = "0:0") -> DiskReport:
+    """Of a log dir that a broker uses."""
+    if log_dir.is_dir():
+        (log_dir / "meta.properties").touch()
     reading = VolumeReading(
         device=device,
         log_dirs=(str(log_dir),),
@@ -54,6 +57,17 @@ def findings(megabytes: int, log_dir: Path, *, usable: int = 900 * MIB, added: s
 
 def test_none_wanted_nothing_said(tmp_path: Path) -> None:
     assert findings(0, tmp_path) == []
+
+
+def test_a_folder_that_no_broker_uses_gets_none(tmp_path: Path) -> None:
+    settings = wanting(20)
+    found = report(settings, tmp_path)
+    (tmp_path / "meta.properties").unlink()
+
+    (_, problem) = explain_ballast(settings, found)
+
+    assert problem.weight is Weight.PROBLEM
+    assert f"no ballast is made in {tmp_path}: it has no meta.properties" in problem.sentence
 
 
 def test_a_sensible_one_is_explained(tmp_path: Path) -> None:

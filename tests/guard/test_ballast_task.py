@@ -39,6 +39,7 @@ class Kept:
         self.log_dirs = [str(root / name) for name in ("a", "b")]
         for path in self.log_dirs:
             Path(path).mkdir()
+            Path(path, "meta.properties").touch()
         self.device = dict.fromkeys(self.log_dirs, "8:1")
         self.failed: set[str] = set()
         self.wanted = Bytes(2 * MIB)

@@ -18,6 +18,7 @@ from brimline.decide.disk_state import Space
 from brimline.durable_files import NotRecorded
 from brimline.model import BrimlineError, Bytes, human_bytes
 from brimline.observe.scan_names import BALLAST
+from brimline.observe.volumes import META_PROPERTIES
 
 NAME = BALLAST
 _BLOCK = 512
@@ -90,6 +91,7 @@ class Ballast:
             _remove(path)
 
     def _allocate(self, path: Path, space: Space, rule: BallastRule) -> None:
+        _refuse_elsewhere(path.parent)
         act = BallastAct.RESTORED if self._was_released(path) else BallastAct.ALLOCATED
         why = f"{human_bytes(space.usable)} of the volume were usable"
         _allocate(path, rule.size)
@@ -139,6 +141,17 @@ def _size(path: Path) -> Bytes:
     except OSError:
         return Bytes(0)
     return Bytes(min(facts.st_size, facts.st_blocks * _BLOCK))
+
+
+def _refuse_elsewhere(log_dir: Path) -> None:
+    """A log dir whose volume is not mounted is an empty folder on another disk, which must not be filled.
+
+    Whoever formats a log dir puts this file there, and no broker uses a folder without it.
+    """
+    if not (log_dir / META_PROPERTIES).is_file():
+        raise BallastFailed(
+            f"no ballast in {log_dir}: it has no {META_PROPERTIES}, so it is no broker's; is its volume mounted?"
+        )
 
 
 def _allocate(path: Path, size: Bytes) -> None:

@@ -13,6 +13,7 @@ from brimline.guard.explain import Finding, Weight
 from brimline.guard.sentences import named_log_dirs
 from brimline.model import Bytes, human_bytes, human_percent
 from brimline.observe.scan_names import BALLAST
+from brimline.observe.volumes import META_PROPERTIES
 
 TOPIC = "ballast"
 _LARGE_PERCENT = 10
@@ -69,6 +70,12 @@ def _explain_volume(volume: VolumeStatus, rule: BallastRule) -> Iterator[Finding
     reading, log_dir = volume.reading, volume.log_dirs[0]
     if reading.total_bytes is None or reading.usable_bytes is None:
         return
+    if os.access(log_dir, os.R_OK | os.X_OK) and not Path(log_dir, META_PROPERTIES).exists():
+        yield _finding(
+            Weight.PROBLEM,
+            f"no ballast is made in {log_dir}: it has no {META_PROPERTIES}, so it is no broker's; is its volume "
+            "mounted?",
+        )
     if not os.access(log_dir, os.W_OK | os.X_OK):
         yield _finding(
             Weight.PROBLEM,
