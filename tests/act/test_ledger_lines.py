@@ -1,13 +1,15 @@
 """A line is read as it was written, and nothing that was not written whole is taken for a line."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.act.ledger_entries import Entry, Recorded
+from brimline.act.ledger_entries import Abandoned, AbandonedTrim, CycleId, Entry, Paused, Recorded, TrimNumber
 from brimline.act.ledger_lines import BadLine, read_line, read_lines, write_line
+from brimline.model import Bytes
 from tests.act.entries import NOW, a_plan, a_trim, entries
 
 
@@ -21,6 +23,23 @@ def test_an_entry_is_read_as_it_was_written(entry: Entry, sequence: int) -> None
 
     assert line.count(b"\n") == 1
     assert read_line(line[:-1]) == recorded(entry, sequence)
+
+
+def test_no_name_makes_the_ledger_large() -> None:
+    """A consumer group may be called anything, and there may be thousands of them behind one partition."""
+    named = ", ".join(f"group {number} {'x' * 30_000}" for number in range(20))
+    trims = [replace(a_trim(number), reason=f"{number}: {named}") for number in range(50)]
+    given_up = [AbandonedTrim(number=TrimNumber(number), why=named, freed_bytes=Bytes(0)) for number in range(50)]
+
+    for entry in (
+        a_plan("8:1-1", *trims),
+        Abandoned(cycle=CycleId("8:1-1"), trims=tuple(given_up)),
+        Paused(by=named, reason=named),
+    ):
+        line = write_line(recorded(entry))
+        read = read_line(line[:-1]).entry
+        assert len(line) < 50 * 1000
+        assert write_line(recorded(read)) == line
 
 
 @given(entries, st.data())

@@ -2,6 +2,9 @@
 
 A plan may name ten thousand trims: they are rows, with the names of their columns before them, and whatever repeats
 (topics, log dirs, reasons) is a position in a list of its own. A row takes about 90 bytes however many segments it has.
+
+Texts may hold names that others gave, such as consumer groups', which may be long and many: they are cut short here. So
+no name makes the ledger large.
 """
 
 from base64 import urlsafe_b64encode
@@ -44,6 +47,8 @@ ANSWER_COLUMNS = ("number", "lowWatermark", "error")
 FREED_COLUMNS = ("number", "freedBytes")
 ABANDONED_COLUMNS = ("number", "why", "freedBytes")
 
+LONGEST_TEXT = 500
+
 Value = TypeVar("Value")
 
 
@@ -61,14 +66,14 @@ def document_of(entry: Entry) -> dict[str, object]:
             requested = [(trim.number, trim.leader, trim.log_start, trim.present_bytes) for trim in entry.trims]
             return _with_rows("request", entry.cycle, REQUEST_COLUMNS, requested)
         case Answer():
-            answered = [(trim.number, trim.low_watermark, trim.error) for trim in entry.trims]
+            answered = [(trim.number, trim.low_watermark, trim.error and bounded(trim.error)) for trim in entry.trims]
             return _with_rows("answer", entry.cycle, ANSWER_COLUMNS, answered)
         case CameBack():
             freed = [(trim.number, trim.freed_bytes) for trim in entry.trims]
             return _with_rows("came-back", entry.cycle, FREED_COLUMNS, freed)
         case Abandoned() | Withdrawn():
             kind = "abandoned" if isinstance(entry, Abandoned) else "withdrawn"
-            given_up = [(trim.number, trim.why, trim.freed_bytes) for trim in entry.trims]
+            given_up = [(trim.number, bounded(trim.why), trim.freed_bytes) for trim in entry.trims]
             return _with_rows(kind, entry.cycle, ABANDONED_COLUMNS, given_up)
         case Ended():
             return {
@@ -85,22 +90,26 @@ def document_of(entry: Entry) -> dict[str, object]:
                 "device": entry.device,
                 "size": entry.size,
                 "usableBytes": entry.usable_bytes,
-                "why": entry.why,
+                "why": bounded(entry.why),
                 "late": entry.was_late,
             }
         case CordonEntry():
-            return {"kind": entry.act.value, "logDir": entry.log_dir, "why": entry.why}
+            return {"kind": entry.act.value, "logDir": entry.log_dir, "why": bounded(entry.why)}
         case Paused():
-            return {"kind": "paused", "by": entry.by, "reason": entry.reason}
+            return {"kind": "paused", "by": bounded(entry.by), "reason": bounded(entry.reason)}
         case Resumed():
-            return {"kind": "resumed", "by": entry.by, "reason": entry.reason}
+            return {"kind": "resumed", "by": bounded(entry.by), "reason": bounded(entry.reason)}
+
+
+def bounded(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
 def _passed_over(plan: Plan) -> dict[str, dict[str, list[int]]]:
     """Reason → topic → partitions."""
     found: dict[str, dict[str, list[int]]] = {}
     for each in plan.passed_over:
-        found.setdefault(each.why, {}).setdefault(each.partition.topic, []).append(each.partition.partition)
+        found.setdefault(bounded(each.why), {}).setdefault(each.partition.topic, []).append(each.partition.partition)
     return found
 
 
@@ -134,9 +143,9 @@ def _plan_document(plan: Plan) -> dict[str, object]:
         "excessBytes": plan.excess_bytes,
         "goingBytes": plan.going_bytes,
         "passedOver": _passed_over(plan),
-        "by": plan.by,
+        "by": bounded(plan.by),
         "topics": [[topic, topic_id_text(topic_id)] for topic, topic_id in topics.values],
-        "reasons": reasons.values,
+        "reasons": [bounded(reason) for reason in reasons.values],
         "columns": list(TRIM_COLUMNS),
         "trims": rows,
     }
