@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 from collections.abc import MutableMapping
+from typing import Any
 
 _FIRST_PASSED_FD = 3
 _BACKLOG = 1024
@@ -40,11 +41,11 @@ def listening_sockets(host: str, port: int) -> tuple[socket.socket, ...]:
         if socket.has_dualstack_ipv6():
             return (socket.create_server(("::", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True),)
         return (socket.create_server(("0.0.0.0", port), backlog=_BACKLOG),)
-    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found = _addresses(host.strip("[]"), port, socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
     foreign: OSError | None = None
     try:
-        for family, address in dict.fromkeys((info[0], info[4]) for info in found):
+        for family, address in dict.fromkeys(found):
             try:
                 sockets.append(socket.create_server(address, family=family, backlog=_BACKLOG))
             except OSError as failure:
@@ -62,7 +63,14 @@ def listening_sockets(host: str, port: int) -> tuple[socket.socket, ...]:
 
 def resolved(host: str, port: int) -> tuple[socket.AddressFamily, Address]:
     """Where a host is. Asked once, at the start: no frame waits for a name server."""
-    for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    for family, address in _addresses(host, port):
         if family in (socket.AF_INET, socket.AF_INET6) and isinstance(address[0], str):
             return family, address
     raise OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+
+
+def _addresses(host: str, port: int, flags: int = 0) -> list[tuple[socket.AddressFamily, Any]]:
+    try:
+        return [(info[0], info[4]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)]
+    except UnicodeError as error:  # two dots in a row, or a part of more than 63 characters
+        raise OSError(errno.EINVAL, "that is no host name") from error

@@ -70,11 +70,11 @@ class HttpServer:
         self._thread.start()
         try:
             self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
-        except OSError as failure:
+        except (OSError, UnicodeError) as failure:
             self.stop()
+            why = "that is no host name" if isinstance(failure, UnicodeError) else failure.strerror or failure
             raise BadInput(
-                f"brimline.metrics.host={self._host}, brimline.metrics.port={self._port}: cannot listen there: "
-                f"{failure.strerror or failure}"
+                f"brimline.metrics.host={self._host}, brimline.metrics.port={self._port}: cannot listen there: {why}"
             ) from failure
         port: int = self._server.sockets[0].getsockname()[1]
         return port

@@ -121,6 +121,12 @@ def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[str, ...]:
         if match is None or not 0 < int(match[3]) < 65536:
             raise BadInput(f"bootstrap server {address!r} is not host:port (an IPv6 address is written [::1]:9092)")
         host = f"[{match[1]}]" if match[1] and ":" in match[1] else match[1] or match[2]
+        try:
+            host.encode("idna")
+        except UnicodeError:  # Python would raise it in the middle of asking for its address
+            raise BadInput(
+                f"bootstrap server {address!r} has no host name: two dots, or a part that is too long"
+            ) from None
         parsed.append(f"{host}:{match[3]}")
     return tuple(parsed)
 
