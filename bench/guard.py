@@ -122,6 +122,7 @@ def running_guard(sandbox: Sandbox) -> Iterator[Guard]:
     own = sandbox.broker(1).node.server_properties
     path = own.with_name("guard.properties")
     added = "brimline.metrics.port=0\nbrimline.metrics.publish=all\nbrimline.log.format=json\n"
+    added += f"brimline.state.dir={own.with_name('brimline-state')}\n"
     sandbox.outside(path).write_text(sandbox.outside(own).read_text() + added)
     command = [sys.executable, "-m", "brimline.cli", "guard", "--config", str(path)]
     with tempfile.TemporaryFile("w+") as log:

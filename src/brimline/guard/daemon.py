@@ -164,7 +164,7 @@ class Guard:
             say(logging.WARNING, "config", warning)
         for problem in (self._only.warning, why_untrusted(self.config.state_dir)):
             if problem is not None:
-                say(logging.ERROR, "no-state", f"{keys.STATE_DIR.name}: {problem}")
+                say(logging.WARNING, "no-state", f"{keys.STATE_DIR.name}: {problem}")
         assert self.config.broker.node_id is not None
         self._publisher.guard(
             self.config.broker.node_id, self.config.text(keys.ENFORCEMENT), self._started_at.timestamp()
