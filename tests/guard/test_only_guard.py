@@ -1,5 +1,7 @@
 """A second guard of one broker ends with one sentence; the death of the first leaves nothing in its way."""
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -59,6 +61,18 @@ def test_brokers_that_share_a_folder_have_a_lock_each(tmp_path: Path) -> None:
         OnlyGuard(tmp_path, 1)
     assert first.warning is None
     assert second.warning is None
+
+
+def test_on_a_full_disk_the_lock_holds_without_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    first = OnlyGuard(tmp_path, 1)
+
+    with pytest.raises(BadInput, match=r"another guard of broker 1 is running \(process unknown\)"):
+        OnlyGuard(tmp_path, 1)
+    assert first.warning is None
 
 
 def test_without_a_place_for_a_lock_there_is_a_warning(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.guard.config import read_config
+from brimline.guard.explain import Weight, explain_config
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeStatus, JmxBridge
@@ -13,6 +14,7 @@ from brimline.metrics.jmx_login import JmxLogin
 from brimline.metrics.jmx_settings import JmxSettings
 from brimline.observe.java_properties import parse_properties
 from brimline.sandbox.java import QUICK_START, find_java
+from tests.guard.files import config
 from tests.metrics.bridges import serving
 from tests.metrics.waiting import free_port
 from tests.waiting import eventually
@@ -109,6 +111,16 @@ def test_a_password_that_others_may_have_read_or_put_there_is_replaced(tmp_path:
     assert "known" not in login.passwords.read_text()
     assert login.access.read_text() == "brimline readonly\n"
     assert theirs.read_text() == "brimline readwrite\n"
+
+
+def test_the_doctor_says_how_to_log_in_and_warns_of_an_open_port() -> None:
+    closed = list(explain_config(config("brimline.jmx.port=9999\nbrimline.state.dir=/state\n")))
+    chosen = "brimline.jmx.port=9999\nbrimline.jmx.com.sun.management.jmxremote.authenticate=false\n"
+    opened = [finding for finding in explain_config(config(chosen)) if finding.weight is Weight.WARNING]
+
+    assert any("for the user brimline with the password in /state/jmx-7.password" in each.sentence for each in closed)
+    assert all(finding.weight is not Weight.WARNING for finding in closed)
+    assert ["asks nobody for a password" in finding.sentence for finding in opened] == [True]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ The lock is the kernel's, on a file in the state dir: it ends with the process, 
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from brimline.durable_files import open_state
@@ -35,5 +36,6 @@ class OnlyGuard:
                 f"another guard of broker {node_id} is running (process {pid}): it holds {path}; stop it first, or "
                 f"give each broker of this machine a {STATE_DIR.name} of its own"
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # a full disk has no room for the number, and the lock holds without it
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
