@@ -30,6 +30,7 @@ from tests.gateway.peers import (
     Clock,
     GatewayProcess,
     Running,
+    answer_everything,
     answer_of,
     assert_idle,
     client_gets,
@@ -407,6 +408,30 @@ def test_peers_that_vanish_are_found_out(gateway: Running, client: Client) -> No
         return [sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) for sock in socks]
 
     assert gateway.inside(options) == [1, 1]
+
+
+@pytest.mark.parametrize(("source", "seen"), [("127.0.92.1", "127.0.92.1"), (None, "127.0.0.1")])
+def test_the_address_that_a_broker_sees(source: str | None, seen: str) -> None:
+    found: list[str] = []
+
+    def serve(connection: socket.socket) -> None:
+        found.append(connection.getpeername()[0])
+        answer_everything(connection)
+
+    with (
+        contextlib.closing(Backend(serve)) as backend,
+        running(backend.address, source=source) as gateway,
+        Client(gateway.address) as client,
+    ):
+        converse(client, [request(PASSES, 1)], random.Random(1))
+
+    assert found == [seen]
+
+
+def test_an_address_that_is_gone_is_a_broker_that_cannot_be_reached(backend: Backend) -> None:
+    with running(backend.address, source="192.0.2.1") as lonely, Client(lonely.address) as client:
+        assert client.read_to_end() == b""
+        eventually(lambda: lonely.closed == {"broker-unreachable": 1})
 
 
 def test_a_broker_that_refuses() -> None:
