@@ -146,8 +146,14 @@ def admin(sandbox: Sandbox) -> Admin:
 
 def brimline_inside(sandbox: Sandbox, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """The same where the brokers' files are, as on their host."""
-    command = sandbox.inside([sys.executable, "-m", "brimline.cli", *arguments])
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_SECONDS)
+    return subprocess.run(
+        sandbox.inside([sys.executable, "-m", "brimline.cli", *arguments]),
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def brimline(*arguments: str, timeout: float = PATIENCE_SECONDS) -> "subprocess.CompletedProcess[str]":

@@ -1,7 +1,5 @@
 """The doctor asks a real broker what it decides by the address of a client, which a gateway in front of it changes."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
@@ -18,6 +16,7 @@ from brimline.observe.address_rules import AddressRules, ask_address_rules
 from brimline.observe.connection import Connection, Deadline
 from brimline.observe.java_properties import parse_properties
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
+from tests.integration.cluster import brimline_inside
 from tests.integration.guarded import QUICK, write_config
 from tests.integration.kafka_clients import kafka_admin
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -175,9 +174,6 @@ def doctor(sandbox: Sandbox, added: Mapping[str, str] | None = None) -> str:
     """With a file in which the client listener advertises another port than its own; nobody has to be there."""
     listeners = {"advertised.listeners": f"CLIENT://127.0.0.1:9092,ADMIN://{sandbox.admin_servers}"}
     path = write_config(sandbox, {**QUICK, **listeners, **(added or {})})
-    command = [sys.executable, "-m", "brimline.cli", "doctor", "--config", str(path)]
-    done = subprocess.run(
-        sandbox.inside(command), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
-    )
+    done = brimline_inside(sandbox, "doctor", "--config", str(path))
     assert done.returncode in (0, 3), done.stderr
     return done.stdout

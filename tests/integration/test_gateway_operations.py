@@ -4,7 +4,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import create_topic
+from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.gateway_clients.clients import JAVA_4, LIBRDKAFKA, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back
@@ -222,37 +221,26 @@ def test_a_reload_changes_the_error_and_the_limits_and_refuses_nonsense(sandbox:
     assert "disk.min.free.bytes" in reloaded
 
 
-def command(sandbox: Sandbox, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Beside the broker, as its administrator."""
-    return subprocess.run(
-        sandbox.inside([sys.executable, "-m", "brimline.cli", *arguments]),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-
-
 def test_the_commands_of_daily_use_tell_what_is_so(sandbox: Sandbox, services: Services) -> None:
     create_topic(sandbox, "clicks", partitions=3)
     config = str(write_gateway_config(sandbox, {**ENFORCING, **LIMITS}))
     target = ("--config", config, "--topic", "clicks")
 
-    without = command(sandbox, "fence", *target, "--reason", "too early")
+    without = brimline_inside(sandbox, "fence", *target, "--reason", "too early")
     running = services.gateway()
     watching = services.guard()
     eventually(lambda: watching.state()["gateway"]["up"] and watching.state()["broker"]["connected"])
     url = f"http://127.0.0.1:{watching.port}"
-    calm, checked = command(sandbox, "status", "--url", url), command(sandbox, "doctor", "--config", config)
-    fenced = command(sandbox, "fence", *target, "--reason", "runaway producer")
+    calm = brimline_inside(sandbox, "status", "--url", url)
+    checked = brimline_inside(sandbox, "doctor", "--config", config)
+    fenced = brimline_inside(sandbox, "fence", *target, "--reason", "runaway producer")
     running.kill()
     eventually(lambda: not watching.state()["gateway"]["up"])
-    down = command(sandbox, "status", "--url", url)
+    down = brimline_inside(sandbox, "status", "--url", url)
     services.gateway()
     eventually(lambda: bool((watching.state()["gateway"]["state"] or {"fences": []})["fences"]))
-    remembered = command(sandbox, "status", "--url", url)
-    lifted, again = command(sandbox, "unfence", *target), command(sandbox, "unfence", *target)
+    remembered = brimline_inside(sandbox, "status", "--url", url)
+    lifted, again = brimline_inside(sandbox, "unfence", *target), brimline_inside(sandbox, "unfence", *target)
 
     expect(without, 1, "no gateway is running")
     expect(calm, 0, "every volume has room", "lets everything through")

@@ -4,7 +4,6 @@ This is `docs/gateway-rollout.md` as a test: the same properties, in the same or
 """
 
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,13 +16,13 @@ from kafka import KafkaAdminClient
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import create_topic
+from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.gateway_clients.clients import JAVA_4, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config
 from tests.integration.kafka_clients import kafka_admin
-from tests.waiting import PATIENCE_SECONDS, eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -108,8 +107,7 @@ def _leaders_once_elected(client: KafkaAdminClient) -> set[int]:
 
 def doctor(sandbox: Sandbox, broker: int) -> "subprocess.CompletedProcess[str]":
     config = write_gateway_config(sandbox, {**ENFORCING, **LIMITS}, broker)
-    command = sandbox.inside([sys.executable, "-m", "brimline.cli", "doctor", "--config", str(config)])
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+    return brimline_inside(sandbox, "doctor", "--config", str(config))
 
 
 def test_gateways_come_to_a_running_cluster_and_go_again(sandbox: Sandbox, tmp_path: Path) -> None:

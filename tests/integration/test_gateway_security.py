@@ -1,7 +1,5 @@
 """Who are you? SASL passes through the gateway, TLS ends at it, and client certificates go past it."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -18,7 +16,7 @@ from brimline.model import Bytes, FailureKind
 from brimline.observe.java_properties import JavaProperties, PropertyEntry
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from brimline.sandbox.certificates import Authority
-from tests.integration.cluster import create_topic
+from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.logins import Login
@@ -291,9 +289,8 @@ def test_a_gateway_that_is_told_to_stand_before_it_says_why_it_will_not(ssl: San
     (port,) = ssl.reserve_ports(1)
     told = {"brimline.gateway.listeners": f"MTLS://127.0.0.1:{port}"}
     config = write_gateway_config(ssl, {**ENFORCING, **told})
-    command = ssl.inside([sys.executable, "-m", "brimline.cli", "gateway", "--config", str(config)])
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    done = brimline_inside(ssl, "gateway", "--config", str(config))
 
     assert done.returncode == 1
     assert "it asks its clients for certificates" in done.stderr

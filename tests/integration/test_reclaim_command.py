@@ -32,7 +32,7 @@ from brimline.observe.group_offsets import committed_offsets
 from brimline.observe.java_properties import JavaProperties, PropertyEntry
 from brimline.observe.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import create_topic
+from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.guarded import write_config
 from tests.integration.kafka_clients import kafka_admin
 from tests.integration.reclaim_world import QUICK_BROKER, RECORD, TRIMMABLE, Writer
@@ -117,14 +117,7 @@ class Command:
         return self.sandbox.inside(own)
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            self.line(*arguments),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        return brimline_inside(self.sandbox, "reclaim", "--config", str(self.config), *arguments)
 
     def plan(self, *arguments: str) -> dict[str, Any]:
         done = self.run("--output", "json", *arguments)

@@ -1,8 +1,6 @@
 """``doctor`` and ``guard --check`` beside a real broker with ACLs: what the first cycle deletes, and may it?"""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +9,10 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, R
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
-from tests.integration.cluster import create_topic, produce
+from tests.integration.cluster import brimline_inside, create_topic, produce
 from tests.integration.guarded import QUICK, write_config
 from tests.integration.kafka_clients import kafka_admin
-from tests.waiting import PATIENCE_SECONDS, eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -52,10 +50,7 @@ def examine(sandbox: Sandbox, state_dir: Path, login: dict[str, str], **added: s
         **{name.replace("_", "."): value for name, value in added.items()},
     }
     path = write_config(sandbox, keys)
-    command = [sys.executable, "-m", "brimline.cli", "doctor", "--output", "json", "--config", str(path)]
-    done = subprocess.run(
-        sandbox.inside(command), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
-    )
+    done = brimline_inside(sandbox, "doctor", "--output", "json", "--config", str(path))
     assert done.returncode in (0, 3), done.stderr
     found: dict[str, list[str]] = {}
     for finding in json.loads(done.stdout)["findings"]:

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +16,12 @@ from brimline.act.ledger_entries import Paused, Resumed
 from brimline.act.ledger_state import CycleRecord, TrimPhase
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import create_topic
+from tests.integration.cluster import brimline, create_topic
 from tests.integration.full_disks import clean_up, used_percent
 from tests.integration.guarded import RunningGuard, guard, write_config
 from tests.integration.kafka_clients import kafka_consumer
 from tests.integration.reclaim_world import QUICK_BROKER, TRIMMABLE, Writer, reclaim_keys, story
-from tests.waiting import PATIENCE_SECONDS, eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -91,13 +89,7 @@ def test_the_oldest_go_first_and_everybody_is_told(sandbox: Sandbox, tmp_path: P
         after, told = used(sandbox), device(running)
         freed = told["sinceStart"]["freedBytes"]
         eventually(lambda: list(running.samples("brimline_reclaim_freed_bytes_total").values()) == [freed])
-        status = subprocess.run(
-            [sys.executable, "-m", "brimline.cli", "status", "--url", f"http://127.0.0.1:{running.port}"],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
+        status = brimline("status", "--url", f"http://127.0.0.1:{running.port}")
 
     trims = [trim for cycle in cycles(tmp_path) for trim in cycle.trims]
     freed_bytes = sum(trim.freed_bytes for trim in trims)
