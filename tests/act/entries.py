@@ -6,8 +6,6 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from brimline.act.ledger_entries import (
-    Abandoned,
-    AbandonedTrim,
     Answer,
     AnsweredTrim,
     BallastAct,
@@ -19,6 +17,9 @@ from brimline.act.ledger_entries import (
     Ended,
     Entry,
     FreedTrim,
+    GivenUp,
+    GivenUpAct,
+    GivenUpTrim,
     PassedOver,
     Paused,
     Plan,
@@ -28,7 +29,6 @@ from brimline.act.ledger_entries import (
     Resumed,
     SegmentRange,
     TrimNumber,
-    Withdrawn,
 )
 from brimline.model import BrokerId, Bytes, Offset, TopicPartition
 
@@ -132,15 +132,11 @@ came_back = st.builds(
     cycle=cycles,
     trims=st.lists(st.builds(FreedTrim, number=numbers, freed_bytes=sizes), max_size=3).map(tuple),
 )
-abandoned = st.builds(
-    Abandoned,
+given_up = st.builds(
+    GivenUp,
+    act=st.sampled_from(GivenUpAct),
     cycle=cycles,
-    trims=st.lists(st.builds(AbandonedTrim, number=numbers, why=texts, freed_bytes=sizes), max_size=3).map(tuple),
-)
-withdrawn = st.builds(
-    Withdrawn,
-    cycle=cycles,
-    trims=st.lists(st.builds(AbandonedTrim, number=numbers, why=texts, freed_bytes=sizes), max_size=3).map(tuple),
+    trims=st.lists(st.builds(GivenUpTrim, number=numbers, why=texts, freed_bytes=sizes), max_size=3).map(tuple),
 )
 ended = st.builds(Ended, cycle=cycles, done=st.integers(0, 10), abandoned=st.integers(0, 10), freed_bytes=sizes)
 ballast = st.builds(
@@ -156,5 +152,5 @@ ballast = st.builds(
 cordons = st.builds(CordonEntry, act=st.sampled_from(CordonAct), log_dir=texts, why=texts)
 pauses = st.builds(Paused, by=texts, reason=texts) | st.builds(Resumed, by=texts, reason=texts)
 entries: st.SearchStrategy[Entry] = st.one_of(
-    plans, requests, answers, came_back, abandoned, withdrawn, ended, ballast, cordons, pauses
+    plans, requests, answers, came_back, given_up, ended, ballast, cordons, pauses
 )

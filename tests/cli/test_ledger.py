@@ -10,8 +10,6 @@ import pytest
 
 from brimline.act.ledger import Ledger
 from brimline.act.ledger_entries import (
-    Abandoned,
-    AbandonedTrim,
     Answer,
     AnsweredTrim,
     BallastAct,
@@ -21,6 +19,9 @@ from brimline.act.ledger_entries import (
     CordonEntry,
     Ended,
     FreedTrim,
+    GivenUp,
+    GivenUpAct,
+    GivenUpTrim,
     Paused,
     Request,
     RequestedTrim,
@@ -73,8 +74,8 @@ def write_a_cycle(ledger: Ledger, clock: Clock, cycle: str = "8:1-1") -> None:
     ledger.append(
         CameBack(cycle=plan.cycle, trims=(freed, FreedTrim(number=TrimNumber(1), freed_bytes=Bytes(2 * MIB))))
     )
-    given_up = AbandonedTrim(number=TrimNumber(2), why="the topic clicks is gone", freed_bytes=Bytes(0))
-    ledger.append(Abandoned(cycle=plan.cycle, trims=(given_up,)))
+    given_up = GivenUpTrim(number=TrimNumber(2), why="the topic clicks is gone", freed_bytes=Bytes(0))
+    ledger.append(GivenUp(act=GivenUpAct.ABANDONED, cycle=plan.cycle, trims=(given_up,)))
     ledger.append(Ended(cycle=plan.cycle, done=2, abandoned=1, freed_bytes=Bytes(5 * MIB)))
 
 
@@ -145,8 +146,8 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is(
     ledger: Ledger, properties: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = a_plan("8:1-1", *(a_trim(0, topic=f"topic-{n}") for n in range(15)))
-    given_up = [AbandonedTrim(number=TrimNumber(n), why="gone", freed_bytes=Bytes(MIB)) for n in range(12)]
-    ledger.append(plan, Abandoned(cycle=plan.cycle, trims=tuple(given_up)))
+    given_up = [GivenUpTrim(number=TrimNumber(n), why="gone", freed_bytes=Bytes(MIB)) for n in range(12)]
+    ledger.append(plan, GivenUp(act=GivenUpAct.ABANDONED, cycle=plan.cycle, trims=tuple(given_up)))
 
     main(["ledger", "--config", properties])
 

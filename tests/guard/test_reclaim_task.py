@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger_entries import Abandoned, AbandonedTrim, CameBack, Paused, Plan, Request, Resumed, Withdrawn
+from brimline.act.ledger_entries import CameBack, GivenUp, GivenUpTrim, Paused, Plan, Request, Resumed
 from brimline.decide.disk_state import DiskState
 from brimline.guard.reclaim_cycles import LEFT_BEHIND, SUPERSEDED
 from brimline.guard.reclaim_report import Doing
@@ -53,8 +53,8 @@ def plans(guarded: Guarded) -> list[Plan]:
     return [entry for entry in guarded.entries() if isinstance(entry, Plan)]
 
 
-def given_up(guarded: Guarded) -> list[AbandonedTrim]:
-    return [trim for entry in guarded.entries() if isinstance(entry, Abandoned | Withdrawn) for trim in entry.trims]
+def given_up(guarded: Guarded) -> list[GivenUpTrim]:
+    return [trim for entry in guarded.entries() if isinstance(entry, GivenUp) for trim in entry.trims]
 
 
 def with_policy(guarded: Guarded, policy: ReclaimPolicy) -> None:

@@ -143,8 +143,16 @@ class CameBack:
     trims: tuple[FreedTrim, ...]
 
 
+class GivenUpAct(Enum):
+    """The value is the entry's kind."""
+
+    ABANDONED = "abandoned"
+    WITHDRAWN = "withdrawn"
+    """Nothing failed: enough is back, a pause, a newer plan."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbandonedTrim:
+class GivenUpTrim:
     number: TrimNumber
     why: str
     freed_bytes: Bytes
@@ -152,19 +160,12 @@ class AbandonedTrim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Abandoned:
+class GivenUp:
     """Nothing more is sent for these trims. What was sent before may still be carried out."""
 
+    act: GivenUpAct
     cycle: CycleId
-    trims: tuple[AbandonedTrim, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
-    """Nothing more is sent for these either, but nothing failed: enough is back, a pause, a newer plan (``why``)."""
-
-    cycle: CycleId
-    trims: tuple[AbandonedTrim, ...]
+    trims: tuple[GivenUpTrim, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +229,7 @@ class Resumed:
     reason: str
 
 
-CycleEntry: TypeAlias = Plan | Request | Answer | CameBack | Abandoned | Withdrawn | Ended
+CycleEntry: TypeAlias = Plan | Request | Answer | CameBack | GivenUp | Ended
 Entry: TypeAlias = CycleEntry | BallastEntry | CordonEntry | Paused | Resumed
 
 

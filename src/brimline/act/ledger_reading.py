@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from brimline.act.ledger_entries import (
-    Abandoned,
-    AbandonedTrim,
     Answer,
     AnsweredTrim,
     BallastAct,
@@ -18,6 +16,9 @@ from brimline.act.ledger_entries import (
     Ended,
     Entry,
     FreedTrim,
+    GivenUp,
+    GivenUpAct,
+    GivenUpTrim,
     PassedOver,
     Paused,
     Plan,
@@ -27,12 +28,11 @@ from brimline.act.ledger_entries import (
     Resumed,
     SegmentRange,
     TrimNumber,
-    Withdrawn,
 )
 from brimline.act.ledger_writing import (
-    ABANDONED_COLUMNS,
     ANSWER_COLUMNS,
     FREED_COLUMNS,
+    GIVEN_UP_COLUMNS,
     REQUEST_COLUMNS,
     TRIM_COLUMNS,
 )
@@ -195,18 +195,14 @@ def _came_back(fields: Fields) -> CameBack:
     )
 
 
-def _abandoned(fields: Fields) -> Abandoned:
-    return Abandoned(cycle=fields.cycle, trims=_given_up(fields))
-
-
-def _withdrawn(fields: Fields) -> Withdrawn:
-    return Withdrawn(cycle=fields.cycle, trims=_given_up(fields))
-
-
-def _given_up(fields: Fields) -> tuple[AbandonedTrim, ...]:
-    return tuple(
-        AbandonedTrim(number=TrimNumber(_number(number)), why=_text(why), freed_bytes=Bytes(_number(freed)))
-        for number, why, freed in fields.rows(ABANDONED_COLUMNS)
+def _given_up(fields: Fields) -> GivenUp:
+    return GivenUp(
+        act=GivenUpAct(fields.text("kind")),
+        cycle=fields.cycle,
+        trims=tuple(
+            GivenUpTrim(number=TrimNumber(_number(number)), why=_text(why), freed_bytes=Bytes(_number(freed)))
+            for number, why, freed in fields.rows(GIVEN_UP_COLUMNS)
+        ),
     )
 
 
@@ -248,11 +244,10 @@ _READERS: Mapping[str, Callable[[Fields], Entry]] = {
     "request": _request,
     "answer": _answer,
     "came-back": _came_back,
-    "abandoned": _abandoned,
-    "withdrawn": _withdrawn,
     "ended": _ended,
     "paused": _paused,
     "resumed": _resumed,
+    **{act.value: _given_up for act in GivenUpAct},
     **{act.value: _ballast for act in BallastAct},
     **{act.value: _cordon for act in CordonAct},
 }

@@ -10,7 +10,6 @@ from datetime import datetime
 from enum import Enum
 
 from brimline.act.ledger_entries import (
-    Abandoned,
     Answer,
     BallastEntry,
     CameBack,
@@ -19,6 +18,7 @@ from brimline.act.ledger_entries import (
     CycleEntry,
     CycleId,
     Ended,
+    GivenUp,
     Paused,
     Plan,
     PlannedTrim,
@@ -26,7 +26,6 @@ from brimline.act.ledger_entries import (
     Request,
     Resumed,
     TrimNumber,
-    Withdrawn,
 )
 from brimline.model import Bytes, Offset
 
@@ -166,9 +165,7 @@ class LedgerState:
         _apply_to_trims(entry, cycle.trims, at)
 
 
-def _apply_to_trims(
-    entry: Request | Answer | CameBack | Abandoned | Withdrawn, trims: list[TrimRecord], at: datetime
-) -> None:
+def _apply_to_trims(entry: Request | Answer | CameBack | GivenUp, trims: list[TrimRecord], at: datetime) -> None:
     match entry:
         case Request():
             for requested in entry.trims:
@@ -186,8 +183,8 @@ def _apply_to_trims(
             for freed in entry.trims:
                 trim = trims[freed.number]
                 trim.phase, trim.freed_bytes, trim.ended_at = TrimPhase.DONE, freed.freed_bytes, at
-        case Abandoned() | Withdrawn():
-            phase = TrimPhase.ABANDONED if isinstance(entry, Abandoned) else TrimPhase.WITHDRAWN
+        case GivenUp():
+            phase = TrimPhase(entry.act.value)
             for given_up in entry.trims:
                 trim = trims[given_up.number]
                 trim.phase, trim.why, trim.ended_at = phase, given_up.why, at

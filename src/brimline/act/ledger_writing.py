@@ -13,7 +13,6 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from brimline.act.ledger_entries import (
-    Abandoned,
     Answer,
     BallastEntry,
     CameBack,
@@ -21,11 +20,11 @@ from brimline.act.ledger_entries import (
     CycleId,
     Ended,
     Entry,
+    GivenUp,
     Paused,
     Plan,
     Request,
     Resumed,
-    Withdrawn,
 )
 
 TRIM_COLUMNS = (
@@ -45,7 +44,7 @@ TRIM_COLUMNS = (
 REQUEST_COLUMNS = ("number", "leader", "logStart", "presentBytes")
 ANSWER_COLUMNS = ("number", "lowWatermark", "error")
 FREED_COLUMNS = ("number", "freedBytes")
-ABANDONED_COLUMNS = ("number", "why", "freedBytes")
+GIVEN_UP_COLUMNS = ("number", "why", "freedBytes")
 
 LONGEST_TEXT = 500
 
@@ -71,10 +70,9 @@ def document_of(entry: Entry) -> dict[str, object]:
         case CameBack():
             freed = [(trim.number, trim.freed_bytes) for trim in entry.trims]
             return _with_rows("came-back", entry.cycle, FREED_COLUMNS, freed)
-        case Abandoned() | Withdrawn():
-            kind = "abandoned" if isinstance(entry, Abandoned) else "withdrawn"
+        case GivenUp():
             given_up = [(trim.number, bounded(trim.why), trim.freed_bytes) for trim in entry.trims]
-            return _with_rows(kind, entry.cycle, ABANDONED_COLUMNS, given_up)
+            return _with_rows(entry.act.value, entry.cycle, GIVEN_UP_COLUMNS, given_up)
         case Ended():
             return {
                 "kind": "ended",

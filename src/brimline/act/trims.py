@@ -21,8 +21,6 @@ from typing import Protocol
 
 from brimline.act.ledger import Ledger
 from brimline.act.ledger_entries import (
-    Abandoned,
-    AbandonedTrim,
     Answer,
     AnsweredTrim,
     CameBack,
@@ -30,12 +28,14 @@ from brimline.act.ledger_entries import (
     CycleId,
     Ended,
     FreedTrim,
+    GivenUp,
+    GivenUpAct,
+    GivenUpTrim,
     Plan,
     PlannedTrim,
     Request,
     RequestedTrim,
     TrimNumber,
-    Withdrawn,
 )
 from brimline.act.ledger_state import TrimPhase
 from brimline.act.trim_pace import TrimPace
@@ -119,7 +119,7 @@ class TrimExecutor:
         self._ledger.refresh()
         self._read_cycle()
         if not self._has_ended:
-            self._record([], [self._abandoned(number, why) for number in self._open()])
+            self._record([], [self._given_up(number, why) for number in self._open()])
             self._end()
 
     # Looking at the files ---------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class TrimExecutor:
         waiting = [number for number in self._open() if self._watches[number].there_since is not None]
         if not waiting:
             return
-        gone, given_up = [], []
+        gone, abandoned = [], []
         for number, left in self._lefts(waiting).items():
             watch = self._watches[number]
             assert watch.there_since is not None
@@ -139,8 +139,8 @@ class TrimExecutor:
                 gone.append(self._freed(number))
             elif waited > self._pace.space_patience:
                 why = f"its log start is there, but its files are not gone after {human_span(waited)}"
-                given_up.append(self._abandoned(number, why))
-        self._record(gone, given_up)
+                abandoned.append(self._given_up(number, why))
+        self._record(gone, abandoned)
 
     def _lefts(self, numbers: Sequence[TrimNumber]) -> dict[TrimNumber, Left | Problem]:
         """A folder or log dir that cannot be read is a problem of the trims in it, and of no other."""
@@ -160,12 +160,12 @@ class TrimExecutor:
         objection = self._why_not(batch)
         if objection is not None:
             unsent = [number for number in self._open(TrimPhase.PLANNED) if self._watches[number].there_since is None]
-            self._record([], [], [self._abandoned(number, objection) for number in unsent])
+            self._record([], [], [self._given_up(number, objection) for number in unsent])
         batch = self._batch()
         if not batch:
             return
         lefts: dict[TrimNumber, Left] = {}
-        troubled: list[AbandonedTrim] = []
+        troubled: list[GivenUpTrim] = []
         for number, left in self._lefts(batch).items():
             if isinstance(left, Problem):
                 troubled += self._in_trouble(number, left)
@@ -224,15 +224,15 @@ class TrimExecutor:
     ) -> list[RequestedTrim]:
         """Those that must be asked for; what the look tells of the others is put on record."""
         gone: list[FreedTrim] = []
-        given_up: list[AbandonedTrim] = []
-        withdrawn: list[AbandonedTrim] = []
+        abandoned: list[GivenUpTrim] = []
+        withdrawn: list[GivenUpTrim] = []
         wanting: list[RequestedTrim] = []
         for number, left in lefts.items():
             look, watch = looks[self._planned(number).partition], self._watches[number]
             watch.left = left.allocated_bytes
             verdict = judge(self._planned(number), look, left, was_asked_for=self._was_asked_for(number))
             if isinstance(verdict, Problem):
-                given_up += self._in_trouble(number, verdict)
+                abandoned += self._in_trouble(number, verdict)
             elif verdict is Verdict.IS_GONE:
                 gone.append(self._freed(number))
             elif verdict is Verdict.IS_THERE:
@@ -242,13 +242,13 @@ class TrimExecutor:
                 was_there, watch.there_since = watch.there_since is not None, None
                 too_often = self._asked_too_often(number, look)
                 if objection is not None:
-                    withdrawn.append(self._abandoned(number, objection))
+                    withdrawn.append(self._given_up(number, objection))
                 elif too_often is not None:
-                    given_up.append(self._abandoned(number, too_often))
+                    abandoned.append(self._given_up(number, too_often))
                 elif not was_there:
                     wanting.append(_requested(number, look, left))
                 # else: forgotten. It is in the next batch, before which it is asked whether it is still needed
-        self._record(gone, given_up, withdrawn)
+        self._record(gone, abandoned, withdrawn)
         return wanting
 
     def _send(self, wanting: Sequence[RequestedTrim]) -> None:
@@ -266,13 +266,13 @@ class TrimExecutor:
         by_number = {trim.number: outcomes[self._planned(trim.number).partition] for trim in wanting}
         answered = tuple(_answered(number, outcome) for number, outcome in by_number.items())
         self._append(Answer(cycle=self.cycle.plan.cycle, trims=answered))
-        given_up: list[AbandonedTrim] = []
+        abandoned: list[GivenUpTrim] = []
         for number, outcome in by_number.items():
             if isinstance(outcome, Problem):
-                given_up += self._in_trouble(number, outcome)
+                abandoned += self._in_trouble(number, outcome)
             else:
                 self._is_there(number)
-        self._record([], given_up)
+        self._record([], abandoned)
 
     # One trim ---------------------------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class TrimExecutor:
         if watch.present is None:
             watch.present = watch.left
 
-    def _in_trouble(self, number: TrimNumber, problem: Problem) -> Iterator[AbandonedTrim]:
+    def _in_trouble(self, number: TrimNumber, problem: Problem) -> Iterator[GivenUpTrim]:
         """Its end, if it cannot be otherwise."""
         watch, now = self._watches[number], self._seconds()
         watch.due = now + self._pace.retry
@@ -293,9 +293,9 @@ class TrimExecutor:
             watch.troubled_since = now
         lasted = now - watch.troubled_since
         if not problem.may_pass:
-            yield self._abandoned(number, problem.why)
+            yield self._given_up(number, problem.why)
         elif lasted > self._pace.patience:
-            yield self._abandoned(number, f"{problem.why}, and has been so for {human_span(lasted)}")
+            yield self._given_up(number, f"{problem.why}, and has been so for {human_span(lasted)}")
 
     def _asked_too_often(self, number: TrimNumber, now: PartitionNow) -> str | None:
         requests = self.cycle.trims[number].requests
@@ -306,8 +306,8 @@ class TrimExecutor:
     def _freed(self, number: TrimNumber) -> FreedTrim:
         return FreedTrim(number=number, freed_bytes=self._freed_bytes(number))
 
-    def _abandoned(self, number: TrimNumber, why: str) -> AbandonedTrim:
-        return AbandonedTrim(number=number, why=why, freed_bytes=self._freed_bytes(number))
+    def _given_up(self, number: TrimNumber, why: str) -> GivenUpTrim:
+        return GivenUpTrim(number=number, why=why, freed_bytes=self._freed_bytes(number))
 
     def _freed_bytes(self, number: TrimNumber) -> Bytes:
         trim, watch = self.cycle.trims[number], self._watches[number]
@@ -328,16 +328,15 @@ class TrimExecutor:
     def _record(
         self,
         gone: Sequence[FreedTrim],
-        given_up: Sequence[AbandonedTrim],
-        withdrawn: Sequence[AbandonedTrim] = (),
+        abandoned: Sequence[GivenUpTrim],
+        withdrawn: Sequence[GivenUpTrim] = (),
     ) -> None:
         entries: list[CycleEntry] = []
         if gone:
             entries.append(CameBack(cycle=self.cycle.plan.cycle, trims=tuple(gone)))
-        if given_up:
-            entries.append(Abandoned(cycle=self.cycle.plan.cycle, trims=tuple(given_up)))
-        if withdrawn:
-            entries.append(Withdrawn(cycle=self.cycle.plan.cycle, trims=tuple(withdrawn)))
+        for act, trims in ((GivenUpAct.ABANDONED, abandoned), (GivenUpAct.WITHDRAWN, withdrawn)):
+            if trims:
+                entries.append(GivenUp(act=act, cycle=self.cycle.plan.cycle, trims=tuple(trims)))
         if entries:
             self._append(*entries)
 
