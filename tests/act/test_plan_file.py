@@ -16,11 +16,13 @@ from brimline.act.plan_file import (
     CeilingFrom,
     FiledDevice,
     FiledPlan,
+    checksum,
     load_plan,
     plan_document,
     read_plan,
 )
 from brimline.model import BrokerId, Bytes, Offset, TopicPartition
+from brimline.model.reclaim import ReclaimPolicy
 
 LONGEST = 2**63 - 1
 LOG_DIRS = ("/data/a", "/data/b ü")
@@ -28,6 +30,15 @@ LOG_DIRS = ("/data/a", "/data/b ü")
 sizes = st.integers(0, LONGEST).map(Bytes)
 texts = st.text(max_size=20)
 milliseconds = st.integers(-1, LONGEST)
+policies = st.builds(
+    ReclaimPolicy,
+    ceiling_percent=st.integers(0, 100),
+    min_retention_ms=sizes,
+    min_retention_bytes=sizes,
+    max_bytes_per_cycle=st.none() | sizes,
+    protected_topics=st.lists(texts, max_size=2).map(tuple),
+    future_tolerance_ms=st.just(ReclaimPolicy().future_tolerance_ms),
+)
 
 
 @st.composite
@@ -66,7 +77,7 @@ def filed_plans(draw: st.DrawFn) -> FiledPlan:
         made_by=draw(texts),
         cluster_id=draw(st.text(min_size=1, max_size=22)),
         broker=BrokerId(draw(st.integers(0, 2**31 - 1))),
-        ceiling_percent=draw(st.integers(0, 100)),
+        policy=draw(policies),
         ceiling_from=draw(st.sampled_from(CeilingFrom)),
         devices=draw(st.sampled_from([(), (device,)])),
     )
@@ -104,13 +115,14 @@ def a_document() -> dict[str, Any]:
     }
     return {
         "format": "brimline.reclaim-plan",
-        "version": 1,
+        "version": 2,
         "madeAt": "2026-01-31T12:00:00Z",
         "madeBy": "a person",
         "clusterId": "abc",
         "broker": 1,
         "ceilingPercent": 80,
         "ceilingFrom": "hand",
+        "brakes": {"minRetentionMs": 0, "minRetentionBytes": 0, "maxBytesPerCycle": None, "protectedTopics": ["pay.*"]},
         "devices": [device],
     }
 
@@ -120,8 +132,14 @@ def a_trim(document: dict[str, Any]) -> dict[str, Any]:
     return trim
 
 
+def signed(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "sha256": checksum(document)}
+
+
 def read(document: object) -> FiledPlan:
-    return read_plan(json.dumps(document).encode(), "plan.json")
+    """With the right checksum, whatever it says."""
+    found = signed(document) if isinstance(document, dict) else document
+    return read_plan(json.dumps(found).encode(), "plan.json")
 
 
 def test_another_program_may_write_it() -> None:
@@ -135,10 +153,11 @@ def test_another_program_may_write_it() -> None:
 
 PLACES: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
     lambda document: document,
+    lambda document: document["brakes"],
     lambda document: document["devices"][0],
     a_trim,
 ]
-WRONG: list[object] = [True, 1.5, {}, -1, 2**63]
+WRONG: list[object] = [{}, True, 1.5, -1, 2**63]
 MEMBERS = [(place, name) for place in PLACES for name in place(a_document())]
 
 
@@ -150,7 +169,7 @@ def test_every_member_must_be_there_and_of_its_type(
     del place(document)[name]
     with pytest.raises(BadPlanFile, match=rf"^plan\.json.*: {name} is missing; allowed: "):
         read(document)
-    for wrong in WRONG:
+    for wrong in WRONG[name == "brakes" :]:
         place(document)[name] = wrong
         with pytest.raises(BadPlanFile, match=rf"^plan\.json.*: {name} is .*; allowed: "):
             read(document)
@@ -161,7 +180,7 @@ def test_no_other_member_may_be_there(place: Callable[[dict[str, Any]], dict[str
     document = a_document()
     place(document)["dryRun"] = True
 
-    with pytest.raises(BadPlanFile, match="there is no member 'dryRun' in a plan of version 1"):
+    with pytest.raises(BadPlanFile, match="there is no member 'dryRun' in a plan of version 2"):
         read(document)
 
 
@@ -193,7 +212,11 @@ def test_a_trim_that_cannot_be_is_refused(changed: dict[str, Any], said: str) ->
     ("changed", "said"),
     [
         ({"format": "brimline.ledger"}, "this is no reclaim plan"),
-        ({"version": 2}, "a plan of version 2 is for a later Brimline"),
+        ({"version": 3}, "a plan of version 3 is for a later Brimline; this one reads version 2"),
+        (
+            {"version": 1},
+            "a plan of version 1, which had no checksum, is of an earlier Brimline; nothing was deleted; make",
+        ),
         ({"madeAt": "2026-01-31T12:00:00"}, "a time with its zone"),
         ({"madeAt": "yesterday"}, "a time with its zone"),
         ({"ceilingFrom": "guess"}, "allowed: properties, hand"),
@@ -205,6 +228,36 @@ def test_a_trim_that_cannot_be_is_refused(changed: dict[str, Any], said: str) ->
 def test_a_plan_that_cannot_be_is_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(BadPlanFile, match=said):
         read({**a_document(), **changed})
+
+
+def test_one_flipped_bit_anywhere_is_enough_to_refuse_it() -> None:
+    content = json.dumps({**signed({**a_document(), "about": {"groups": ["a"]}})}, indent=1).encode()
+    assert read_plan(content, "plan.json")
+
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        with pytest.raises(BadPlanFile):
+            read_plan(bytes(damaged), "plan.json")
+
+
+def test_a_plan_that_was_changed_by_hand_is_refused_in_one_sentence() -> None:
+    document = signed(a_document())
+    a_trim(document)["target"] += 1
+
+    with pytest.raises(BadPlanFile) as refused:
+        read_plan(json.dumps(document).encode(), "plan.json")
+
+    assert str(refused.value) == (
+        "plan.json: damaged, or changed by hand: its sha256 is not that of its content; nothing was deleted; make it "
+        "anew with brimline reclaim --output json, or with brimline fleet simulate"
+    )
+
+
+def test_another_layout_of_the_same_content_is_the_same_plan() -> None:
+    document = signed(a_document())
+
+    assert read_plan(json.dumps(document, indent=8, sort_keys=True).encode(), "plan.json") == read(a_document())
 
 
 def test_a_partition_is_trimmed_once_in_a_file() -> None:

@@ -12,17 +12,18 @@ import pytest
 from brimline.act.ledger import Ledger
 from brimline.act.ledger_entries import Paused
 from brimline.act.ledger_files import LedgerFiles
-from brimline.act.plan_file import CeilingFrom, read_plan
+from brimline.act.plan_file import CeilingFrom, load_plan, read_plan
 from brimline.cli import main
 from brimline.cli.glyphs import ASCII, UNICODE
 from brimline.cli.reclaim_columns import Column, column_lines
 from brimline.cli.reclaim_consent import consent
 from brimline.cli.reclaim_csv import write_reclaim_csv
-from brimline.cli.reclaim_json import write_reclaim_json
+from brimline.cli.reclaim_json import about_document, write_reclaim_json
 from brimline.cli.reclaim_progress import progress_text, status_on
 from brimline.cli.table_reclaim import write_reclaim_table
 from brimline.guard.clock import SystemClock
 from brimline.guard.reclaim_hand import Progress
+from brimline.guard.reclaim_limits import refuse_unsaid_ceiling
 from brimline.guard.reclaim_preview import Preview, Wanted, preview_of
 from brimline.model import BadInput, BrokerId, Bytes, Failure, FailureKind, Offset, TopicPartition
 from brimline.model.blast_radius import ConsumerGroup, GroupActivity, GroupsSeen, UnknownGroups
@@ -357,8 +358,7 @@ def properties(tmp_path: Path) -> str:
         (["pause", "--apply"], "--apply has no meaning there"),
         (["resume", "--log-dir", "/data/a"], "--log-dir has no meaning there"),
         (["--reason", "x"], "--reason goes with pause and resume"),
-        (["--plan", "p", "--ceiling", "0"], "a plan says itself for which ceiling"),
-        (["--plan", "p", "--log-dir", "/data/a"], "a plan says itself for which ceiling"),
+        (["--plan", "p", "--log-dir", "/data/a"], "a plan says itself for which volumes"),
         (["--yes"], "--yes goes with --apply"),
         (["--no-wait"], "--no-wait goes with --apply"),
         (["--ceiling", "100"], "'100' is not a percentage from 0 to 99"),
@@ -405,6 +405,114 @@ def test_a_file_that_is_no_plan_is_refused(properties: str, capsys: pytest.Captu
     assert capsys.readouterr().err == (
         f"brimline: {plan}: format is missing; allowed: 'brimline.reclaim-plan': this is no reclaim plan\n"
     )
+
+
+@pytest.fixture
+def plan_by_hand(tmp_path: Path) -> Path:
+    """For 82 %, where the properties have 100, and with a brake that they have not."""
+    policy = replace(DISK.policy, max_bytes_per_cycle=5_000_000)
+    path = tmp_path / "plan.json"
+    with path.open("w") as file:
+        write_reclaim_json(shown(replace(DISK, policy=policy), Wanted(ceiling=82)), file)
+    return path
+
+
+def test_a_plans_own_ceiling_must_be_repeated(
+    properties: str, plan_by_hand: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that says 0 % would else delete what no ceiling of this broker ever would."""
+    apply = ["reclaim", "--config", properties, "--plan", str(plan_by_hand), "--apply", "--yes"]
+
+    assert main(apply) == 1
+    assert capsys.readouterr().err == (
+        "brimline: the plan has a ceiling of its own, 82 %, where the properties have 100 %: nothing was deleted; look "
+        "at it without --apply, then repeat it: --apply --plan FILE --ceiling 82\n"
+    )
+    assert main([*apply, "--ceiling", "0"]) == 1
+    assert (
+        "the plan is for its own ceiling, which was 82 % when it was made, and not for 0 %" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_where_plan_and_properties_differ_is_said_before_anything_is_deleted(
+    properties: str,
+    plan_by_hand: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    output: str,
+) -> None:
+    """The disk has been emptied since, so nothing is left to do."""
+    monkeypatch.setattr(
+        "brimline.cli.reclaim._looked",
+        lambda _config, wanted: shown(replace(DISK, policy=ReclaimPolicy(), used=50), wanted),
+    )
+    arguments = ["--plan", str(plan_by_hand), "--apply", "--yes", "--ceiling", "82", "--output", output]
+
+    assert main(["reclaim", "--config", properties, *arguments]) == 3
+
+    said = capsys.readouterr()
+    if output == "json":
+        assert said.err.splitlines() == [
+            "brimline: log.retention.disk.usage.percent is 82 in the plan and 100 in the properties; the plan counts",
+            "brimline: brimline.reclaim.max.bytes.per.cycle is 5000000 in the plan and -1 in the properties; the "
+            "properties count",
+        ]
+    else:
+        lines = said.out.splitlines()
+        begin = lines.index("Where plan and properties differ")
+        assert lines[begin + 1 : begin + 5] == [
+            "  Key                                      Plan  Properties  Counts",
+            "  ─────────────────────────────────────────────────────────────────────",
+            "  log.retention.disk.usage.percent           82         100  plan",
+            "  brimline.reclaim.max.bytes.per.cycle  5000000          -1  properties",
+        ]
+
+
+def test_a_look_at_a_plan_names_the_whole_next_command(plan_by_hand: Path) -> None:
+    looked_at = shown(replace(DISK, policy=ReclaimPolicy()), Wanted(plan=load_plan(plan_by_hand)))
+
+    assert table(looked_at)[-1] == (
+        "Nothing was changed. --apply --ceiling 82 deletes this after asking; --output json keeps it as a plan."
+    )
+    about = about_document(looked_at)
+    assert about["differs"] == [
+        {"key": "log.retention.disk.usage.percent", "plan": "82", "properties": "100", "counts": "plan"},
+        {
+            "key": "brimline.reclaim.max.bytes.per.cycle",
+            "plan": "5000000",
+            "properties": "-1",
+            "counts": "properties",
+        },
+    ]
+
+
+def test_a_plan_for_the_properties_ceiling_takes_it_from_there(properties: str, tmp_path: Path) -> None:
+    plan, policy = shown().filed, replace(DISK.policy, ceiling_percent=82)
+
+    refuse_unsaid_ceiling(plan, None, policy, is_applied=True)
+    with pytest.raises(BadInput, match="for the ceiling of the properties, which was 80 % when it was made"):
+        refuse_unsaid_ceiling(plan, 80, policy, is_applied=True)
+
+    (difference,) = shown(replace(DISK, policy=policy), Wanted(plan=plan)).differs
+    assert (difference.in_plan, difference.in_file, difference.counts) == ("80", "82", "properties")
+
+
+def test_a_damaged_plan_is_refused_before_anything_is_looked_at(
+    properties: str, plan_by_hand: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A target with another digit is a plan, too, and deletes other records."""
+    content = plan_by_hand.read_text()
+    assert content.count('"target": 100,') == 2
+    plan_by_hand.write_text(content.replace('"target": 100,', '"target": 101,', 1))
+
+    assert main(["reclaim", "--config", properties, "--plan", str(plan_by_hand), "--apply", "--yes"]) == 1
+
+    said = capsys.readouterr().err
+    assert said.startswith(
+        f"brimline: {plan_by_hand}: damaged, or changed by hand: its sha256 is not that of its content"
+    )
+    assert said.count("\n") == 1
 
 
 def test_pause_and_resume_are_on_record(properties: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_every_scenarios_trims_are_in_the_file_as_planned(scenario: Scenario, tm
     assert {
         (trim.partition, trim.target, trim.segments.count, trim.allocated_bytes) for trim in found.trims
     } == expected
-    assert (found.cluster_id, found.broker, found.ceiling_percent) == ("cluster-a", 1, ceiling)
+    assert (found.cluster_id, found.broker, found.policy.ceiling_percent) == ("cluster-a", 1, ceiling)
     assert found.ceiling_from is CeilingFrom.HAND
 
 

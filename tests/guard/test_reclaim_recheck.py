@@ -155,7 +155,7 @@ def test_a_plan_of_another_broker_is_refused(broker: int, cluster: str) -> None:
         made_by="test",
         cluster_id="abc",
         broker=BrokerId(1),
-        ceiling_percent=80,
+        policy=ReclaimPolicy(ceiling_percent=80),
         ceiling_from=CeilingFrom.PROPERTIES,
         devices=(),
     )

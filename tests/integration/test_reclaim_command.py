@@ -255,9 +255,12 @@ def test_a_plan_from_a_file_is_carried_out_and_nothing_beyond_it(world: World, c
     path.write_text(json.dumps(plan))
     later = world.oldest("later")  # older than everything in the plan, and the disk is fuller than it was
 
-    done = command.run("--apply", "--plan", str(path), "--yes", "--output", "json")
+    unsaid = command.run("--apply", "--plan", str(path), "--yes")
+    done = command.run(*the_ceiling_of(plan), "--apply", "--plan", str(path), "--yes", "--output", "json")
 
+    assert (unsaid.returncode, "the plan has a ceiling of its own" in unsaid.stderr) == (1, True)
     assert done.returncode in (0, 3), done.stderr
+    assert f"log.retention.disk.usage.percent is {plan['ceilingPercent']} in the plan and 100 in the" in done.stderr
     (cycle,) = command.cycles()
     (trim,) = cycle.trims
     assert (trim.planned.partition, trim.phase) == (filed, TrimPhase.DONE)
@@ -279,13 +282,33 @@ def test_what_is_not_true_any_more_is_left_out(world: World, command: Command) -
     with connected(world.sandbox) as connection:
         delete_records(connection, {moved: BROKER}, {moved: target}, LONG, Deadline(LONG))
 
-    done = command.run("--apply", "--plan", str(path), "--yes")
+    done = command.run(*the_ceiling_of(plan), "--apply", "--plan", str(path), "--yes")
 
     assert done.returncode == 3, done.stderr
     assert "remade-0: left out: the topic remade was deleted and made anew since" in done.stdout
     assert f"moved-0: left out: its log start is {target} already" in done.stdout
     assert (world.log_starts[remade], world.log_starts[moved]) == (0, target)
     wait_for_files_below(world.sandbox, moved, target)
+
+
+def test_a_plan_with_another_digit_deletes_nothing(world: World, command: Command) -> None:
+    filed = world.oldest("damaged")
+    plan = command.plan("--ceiling", command.ceiling())
+    path = command.state_dir / "plan.json"
+    target = taken(plan)["damaged"]["target"]
+    path.write_text(json.dumps(plan).replace(f'"target": {target},', f'"target": {target + 1},'))
+
+    done = command.run(*the_ceiling_of(plan), "--apply", "--plan", str(path), "--yes")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"brimline: {path}: damaged, or changed by hand")
+    assert world.log_starts[filed] == 0
+    assert not LedgerFiles(command.state_dir, 1).current.exists()
+
+
+def the_ceiling_of(plan: Mapping[str, Any]) -> tuple[str, str]:
+    """Of its own, and so to be repeated."""
+    return "--ceiling", str(plan["ceilingPercent"])
 
 
 def make_anew(sandbox: Sandbox, topic: str) -> None:

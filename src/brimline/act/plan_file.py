@@ -2,13 +2,17 @@
 
 One JSON object. ``brimline reclaim --output json`` writes it, and so may any other program::
 
-    {"format": "brimline.reclaim-plan", "version": 1,
+    {"format": "brimline.reclaim-plan", "version": 2,
      "madeAt": "2026-01-31T12:00:00.000Z",  with a time zone
      "madeBy": "brimline 0.1.0",            who or what made it: any text, for the record
      "clusterId": "Zs3Y…", "broker": 1,     the only broker that it is for
      "ceilingPercent": 80,                  what it was made for; 100 is none
      "ceilingFrom": "properties",           the ceiling in the broker's file, which must still want it when this is
-                                            carried out; or "hand": the ceiling above counts instead of that one
+                                            carried out; or "hand": the ceiling above counts instead of that one, if
+                                            whoever carries it out says it once more
+     "brakes": {"minRetentionMs": 0, "minRetentionBytes": 0, "maxBytesPerCycle": null, "protectedTopics": []},
+                                            that it was made under; those of the broker's file count when it is carried
+                                            out
      "devices": [
        {"device": "8:1", "logDirs": ["/data/a"],
         "totalBytes": 1, "usedBytes": 1,    of the volume, by anyone
@@ -23,13 +27,15 @@ One JSON object. ``brimline reclaim --output json`` writes it, and so may any ot
            "allocatedBytes": 1,             blocks of the disk that they hold
            "oldestMs": 1, "newestMs": 1,    range of age, milliseconds since 1970; null: unknown
            "reason": "…"}]}],               for the ledger
-     "about": {…}}                          whatever helps a reader; counts for nothing and may be left out
+     "about": {…},                          whatever helps a reader; counts for nothing and may be left out
+     "sha256": "…"}                         of all the rest (``checksum``)
 
 **Invariant.** What is read is exactly what was written: every member is there, of its type and within its bounds, and
-no other member is. A file that somebody mistyped deletes nothing. That a plan is well-formed does not make it true:
-that is for whoever carries it out to find.
+no other member is, and the checksum is right. A file that somebody mistyped, or a disk damaged, deletes nothing. That a
+plan is well-formed does not make it true: that is for whoever carries it out to find.
 """
 
+import hashlib
 import json
 import re
 from base64 import urlsafe_b64decode
@@ -45,11 +51,14 @@ from brimline.act.ledger_entries import PlannedTrim, SegmentRange
 from brimline.act.ledger_lines import time_text
 from brimline.act.ledger_writing import topic_id_text
 from brimline.model import BadInput, BrokerId, Bytes, Offset, TopicPartition
+from brimline.model.reclaim import ReclaimPolicy
 
-FORMAT, VERSION = "brimline.reclaim-plan", 1
+FORMAT, VERSION = "brimline.reclaim-plan", 2
+_CHECKSUM = "sha256"
 LARGEST_FILE = Bytes(256 << 20)
 _LARGEST_LONG, _LARGEST_INT = 2**63 - 1, 2**31 - 1
 _A_FEW_WORDS = 60
+_MAKE_ANEW = "nothing was deleted; make it anew with brimline reclaim --output json, or with brimline fleet simulate"
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -84,7 +93,7 @@ class FiledPlan:
     made_by: str
     cluster_id: str
     broker: BrokerId
-    ceiling_percent: int
+    policy: ReclaimPolicy
     ceiling_from: CeilingFrom
     devices: tuple[FiledDevice, ...]
 
@@ -105,11 +114,26 @@ def plan_document(plan: FiledPlan, about: Mapping[str, object] | None = None) ->
         "madeBy": plan.made_by,
         "clusterId": plan.cluster_id,
         "broker": plan.broker,
-        "ceilingPercent": plan.ceiling_percent,
+        "ceilingPercent": plan.policy.ceiling_percent,
         "ceilingFrom": plan.ceiling_from.value,
+        "brakes": {
+            "minRetentionMs": plan.policy.min_retention_ms,
+            "minRetentionBytes": plan.policy.min_retention_bytes,
+            "maxBytesPerCycle": plan.policy.max_bytes_per_cycle,
+            "protectedTopics": list(plan.policy.protected_topics),
+        },
         "devices": [_device_document(device) for device in plan.devices],
     }
-    return document if about is None else {**document, "about": dict(about)}
+    if about is not None:
+        document["about"] = dict(about)
+    return {**document, _CHECKSUM: checksum(document)}
+
+
+def checksum(document: Mapping[str, object]) -> str:
+    """Of its content and not of its spaces, so that a plan may be laid out anew, as ``python -m json.tool`` does."""
+    content = {name: value for name, value in document.items() if name != _CHECKSUM}
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _device_document(device: FiledDevice) -> dict[str, object]:
@@ -161,25 +185,26 @@ def read_plan(content: bytes, name: str) -> FiledPlan:
     """``name`` is what the file is called in an error. Raises ``BadPlanFile``."""
     try:
         document = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        found = checksum(document) if isinstance(document, dict) else ""
     except (ValueError, RecursionError) as error:
         raise BadPlanFile(f"{name} is no JSON document: {error}") from error
-    return _plan(_Object(document, name))
+    return _plan(_Object(document, name), found)
 
 
-def _plan(fields: "_Object") -> FiledPlan:
+def _plan(fields: "_Object", right_checksum: str) -> FiledPlan:
     found = fields.optional("format")
     if found != FORMAT:
         raise fields.refusal("format", f"{FORMAT!r}: this is no reclaim plan")
-    version = fields.number("version", 1, _LARGEST_INT)
-    if version != VERSION:
-        raise fields.refusal("version", f"{VERSION}: a plan of version {version} is for a later Brimline")
+    _refuse_other_versions(fields.number("version", 1, _LARGEST_INT), fields)
+    if fields.text(_CHECKSUM) != right_checksum:
+        raise fields.problem(f"damaged, or changed by hand: its {_CHECKSUM} is not that of its content; {_MAKE_ANEW}")
     fields.optional("about")
     plan = FiledPlan(
         made_at=fields.time("madeAt"),
         made_by=fields.text("madeBy"),
         cluster_id=fields.text("clusterId", is_filled=True),
         broker=BrokerId(fields.number("broker", 0, _LARGEST_INT)),
-        ceiling_percent=fields.number("ceilingPercent", 0, 100),
+        policy=_policy(fields.number("ceilingPercent", 0, 100), fields.member("brakes")),
         ceiling_from=CeilingFrom(fields.one_of("ceilingFrom", [each.value for each in CeilingFrom])),
         devices=tuple(_device(each) for each in fields.objects("devices")),
     )
@@ -188,8 +213,29 @@ def _plan(fields: "_Object") -> FiledPlan:
     return plan
 
 
+def _refuse_other_versions(version: int, fields: "_Object") -> None:
+    if version > VERSION:
+        raise fields.problem(f"a plan of version {version} is for a later Brimline; this one reads version {VERSION}")
+    if version < VERSION:
+        raise fields.problem(
+            f"a plan of version {version}, which had no checksum, is of an earlier Brimline; {_MAKE_ANEW}"
+        )
+
+
+def _policy(ceiling_percent: int, fields: "_Object") -> ReclaimPolicy:
+    policy = ReclaimPolicy(
+        ceiling_percent=ceiling_percent,
+        min_retention_ms=fields.size("minRetentionMs"),
+        min_retention_bytes=fields.size("minRetentionBytes"),
+        max_bytes_per_cycle=fields.size_or_none("maxBytesPerCycle"),
+        protected_topics=fields.texts("protectedTopics"),
+    )
+    fields.no_more()
+    return policy
+
+
 def _device(fields: "_Object") -> FiledDevice:
-    log_dirs = fields.paths("logDirs")
+    log_dirs = fields.texts("logDirs", "a list of absolute paths", begin="/")
     device = FiledDevice(
         device=fields.text("device", is_filled=True),
         log_dirs=log_dirs,
@@ -258,6 +304,9 @@ class _Object:
         self._document: dict[str, object] = document
         self._asked: set[str] = set()
 
+    def problem(self, sentence: str) -> BadPlanFile:
+        return BadPlanFile(f"{self._where}: {sentence}")
+
     def refusal(self, name: str, allowed: str) -> BadPlanFile:
         if name not in self._document:
             return BadPlanFile(f"{self._where}: {name} is missing; allowed: {allowed}")
@@ -281,11 +330,15 @@ class _Object:
     def size(self, name: str) -> Bytes:
         return Bytes(self.number(name, 0, _LARGEST_LONG))
 
+    def size_or_none(self, name: str) -> Bytes | None:
+        return None if self.optional(name) is None and name in self._document else self.size(name)
+
     def offset(self, name: str) -> Offset:
         return Offset(self.number(name, 0, _LARGEST_LONG))
 
     def milliseconds(self, name: str) -> int:
-        return -1 if self.optional(name) is None and name in self._document else self.number(name, 0, _LARGEST_LONG)
+        found = self.size_or_none(name)
+        return -1 if found is None else found
 
     def text(self, name: str, *, is_filled: bool = False) -> str:
         value = self.optional(name)
@@ -299,12 +352,18 @@ class _Object:
             raise self.refusal(name, ", ".join(choices) or "nothing: logDirs is empty")
         return value
 
-    def paths(self, name: str) -> tuple[str, ...]:
+    def texts(self, name: str, allowed: str = "a list of texts", begin: str = "") -> tuple[str, ...]:
         values = self._values(name)
-        texts = tuple(value for value in values if isinstance(value, str) and value.startswith("/"))
+        texts = tuple(value for value in values if isinstance(value, str) and value.startswith(begin))
         if len(texts) < len(values):
-            raise self.refusal(name, "a list of absolute paths")
+            raise self.refusal(name, allowed)
         return texts
+
+    def member(self, name: str) -> "_Object":
+        value = self.optional(name)
+        if not isinstance(value, dict):
+            raise self.refusal(name, "an object")
+        return _Object(value, f"{self._where}: {name}")
 
     def objects(self, name: str) -> "list[_Object]":
         values = self._values(name)

@@ -33,7 +33,7 @@ examples:
   brimline fleet simulate --warehouse /data/warehouse --retention 'clicks-.*=200GB' --retention 'orders=30d'
       a pattern for whole names of topics, and retention.bytes, retention.ms, or both: 200GB, 30d, '200GB|30d'
   brimline fleet simulate --warehouse /data/warehouse --ceiling 80 --plan-out plans/
-  brimline reclaim --config /etc/kafka/server.properties --apply --plan plans/Zs3Y...-1.json
+  brimline reclaim --config /etc/kafka/server.properties --apply --plan plans/Zs3Y...-1.json --ceiling 80
       a file for every broker that has something to delete now; it deletes what is still true by then
 
 exit codes:

@@ -39,7 +39,8 @@ examples:
       show it, ask, and delete; then wait until the space is back. Whatever was not shown is not deleted
   brimline reclaim --config /etc/kafka/server.properties --output json > plan.json
   brimline reclaim --config /etc/kafka/server.properties --apply --plan plan.json --yes
-      decide now, let others look at it, and carry out later what of it is still true, and never more
+      decide now, let others look at it, and carry out later what of it is still true, and never more. A plan with a
+      ceiling of its own (--ceiling, fleet simulate) needs that ceiling once more: --apply --plan plan.json --ceiling 70
   brimline reclaim --config /etc/kafka/server.properties --output json | jq '.about.groups[].group'
       the consumer groups that would miss records
   brimline reclaim pause --config /etc/kafka/server.properties --reason "replay of orders, CHG-1042"
@@ -67,7 +68,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add = parser.add_argument
     add("act", nargs="?", choices=(_PAUSE, _RESUME), metavar="pause|resume", help="see above; else a cycle is planned")
     add_config_options(parser)
-    add("--ceiling", type=_ceiling, metavar="PERCENT", help="plan for this ceiling, not for the one in the file")
+    add(
+        "--ceiling",
+        type=_ceiling,
+        metavar="PERCENT",
+        help="plan for this ceiling, not for the one in the file; with --plan: yes, the plan's own",
+    )
     add("--log-dir", action="append", default=[], metavar="DIR", help="only the volume that it is on; may be repeated")
     add("--device", action="append", default=[], metavar="MAJOR:MINOR", help="only this volume; may be repeated")
     add("--apply", action="store_true", help="delete what is shown, after asking")
@@ -100,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         from brimline.cli.reclaim_pause import pause, resume
 
         return pause(config, args.reason) if args.act == _PAUSE else resume(config, args.reason)
-    wanted = _wanted(args)
+    wanted = _wanted(args, config)
     return _apply(args, config, wanted) if args.apply else _show(args, config, wanted)
 
 
@@ -113,8 +119,8 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise BadInput(f"{args.act} is about all cycles of this broker: {given[0]} has no meaning there")
     if args.act is None and args.reason is not None:
         raise BadInput("--reason goes with pause and resume; what is deleted has its reason in the plan")
-    if args.plan is not None and {"--ceiling", "--log-dir", "--device"}.intersection(given):
-        raise BadInput("a plan says itself for which ceiling and which volumes it is: leave the others out")
+    if args.plan is not None and {"--log-dir", "--device"}.intersection(given):
+        raise BadInput("a plan says itself for which volumes it is: leave the others out")
     for option in ("--yes", "--no-wait"):
         if option in given and not args.apply:
             raise BadInput(f"{option} goes with --apply; without it nothing is deleted")
@@ -125,15 +131,20 @@ def _is_given(value: object) -> bool:
     return value is not None and value is not False and value != []
 
 
-def _wanted(args: argparse.Namespace) -> "Wanted":
-    from brimline.act.plan_file import load_plan
+def _wanted(args: argparse.Namespace, config: "GuardConfig") -> "Wanted":
     from brimline.guard.reclaim_preview import Wanted
 
+    if args.plan is not None:
+        from brimline.act.plan_file import load_plan
+        from brimline.guard.reclaim_limits import refuse_unsaid_ceiling
+
+        plan = load_plan(args.plan)
+        refuse_unsaid_ceiling(plan, args.ceiling, config.reclaim_policy, is_applied=args.apply)
+        return Wanted(plan=plan)
     return Wanted(
         ceiling=args.ceiling,
         log_dirs=tuple(os.path.join(os.getcwd(), path) for path in args.log_dir),  # noqa: PTH109, PTH118 (no link)
         devices=tuple(args.device),
-        plan=None if args.plan is None else load_plan(args.plan),
     )
 
 
@@ -189,6 +200,9 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
         if args.output == "table":
             with writing_to(sys.stdout, utf_8=False) as out:
                 write_reclaim_table(shown, out, is_dry=False)
+        else:
+            for difference in shown.differs:
+                print(f"brimline: {difference.sentence}", file=sys.stderr)
         if not shown.trims and not left_behind:
             if args.output != "table":
                 _write_result(args.output, (), cycles)

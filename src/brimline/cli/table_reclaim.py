@@ -67,6 +67,7 @@ class _Table:
 
     def write(self) -> None:
         self._head()
+        self._differences()
         for device in self._shown.devices:
             self._disk(device)
         if self._shown.trims:
@@ -78,7 +79,10 @@ class _Table:
             self._rest(device)
         if self._is_dry and self._shown.trims:
             self._hang(
-                0, Text("Nothing was changed. --apply deletes this after asking; --output json keeps it as a plan.")
+                0,
+                Text(
+                    f"Nothing was changed. {self._apply()} deletes this after asking; --output json keeps it as a plan."
+                ),
             )
 
     # Parts ------------------------------------------------------------------------------------------------------------
@@ -101,6 +105,24 @@ class _Table:
         if self._is_dry:
             parts.insert(0, "dry run")
         self._hang(_INDENT, Text(f"  {dot.join(parts)}", "dim"))
+        self._print(Text())
+
+    def _apply(self) -> str:
+        """A plan's own ceiling must be repeated."""
+        by_plan = [each.in_plan for each in self._shown.differs if each.plan_counts]
+        return " --ceiling ".join(["--apply", *by_plan])
+
+    def _differences(self) -> None:
+        differs = self._shown.differs
+        if not differs:
+            return
+        self._print(Text("Where plan and properties differ", "bold"))
+        self._columns(
+            Column("Key", [each.key for each in differs], is_name=True),
+            Column("Plan", [printable(each.in_plan) for each in differs]),
+            Column("Properties", [printable(each.in_file) for each in differs]),
+            Column("Counts", [each.counts for each in differs], is_left=True),
+        )
         self._print(Text())
 
     def _ceiling(self) -> str:

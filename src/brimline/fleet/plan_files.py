@@ -43,7 +43,7 @@ def filed_plan(broker: BrokerSnapshot, ceiling_percent: int) -> FiledPlan | None
         made_by=f"brimline {__version__} fleet simulate",
         cluster_id=broker.header.cluster_id,
         broker=BrokerId(broker.header.broker_id),
-        ceiling_percent=ceiling_percent,
+        policy=tables.devices[0].policy,
         ceiling_from=CeilingFrom.HAND,
         devices=devices,
     )

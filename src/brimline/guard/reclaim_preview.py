@@ -18,6 +18,7 @@ from brimline.decide.reclaim_summary import Ages, ReasonSum, ages_of, reason_sum
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock import Clock
 from brimline.guard.config import GuardConfig
+from brimline.guard.reclaim_limits import Difference, differences
 from brimline.guard.reclaim_recheck import LeftOut, current_logs, recheck, refuse_other_cluster
 from brimline.guard.reclaim_survey import ReclaimSurvey, Surveyor
 from brimline.guard.reclaim_trims import doomed_range, planned_trims
@@ -46,7 +47,7 @@ class Wanted:
         """``own`` is that of the properties file."""
         ceiling = self.ceiling
         if self.plan is not None and self.plan.ceiling_from is CeilingFrom.HAND:
-            ceiling = self.plan.ceiling_percent
+            ceiling = self.plan.policy.ceiling_percent
         return own if ceiling is None else replace(own, ceiling_percent=ceiling)
 
     @property
@@ -102,7 +103,7 @@ class DevicePreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Preview:
-    """``filed`` is the same as a file; ``left_out`` is of a plan that was made before."""
+    """``filed`` is the same as a file; ``left_out`` and ``differs`` are of a plan that was made before."""
 
     policy: ReclaimPolicy
     own_ceiling_percent: int
@@ -111,6 +112,7 @@ class Preview:
     radius: BlastRadius
     filed: FiledPlan
     left_out: tuple[LeftOut, ...] = ()
+    differs: tuple[Difference, ...] = ()
 
     @property
     def trims(self) -> tuple[PlannedTrim, ...]:
@@ -169,6 +171,7 @@ def preview_of(
         radius=blast_radius(doomed, seen),
         filed=_filed(survey, wanted, policy, devices, broker, cluster),
         left_out=left_out,
+        differs=() if wanted.plan is None else differences(wanted.plan, own),
     )
 
 
@@ -242,7 +245,7 @@ def _filed(
         made_by=f"brimline {__version__}",
         cluster_id=cluster,
         broker=broker,
-        ceiling_percent=policy.ceiling_percent,
+        policy=policy,
         ceiling_from=wanted.ceiling_from,
         devices=tuple(
             FiledDevice(
