@@ -39,7 +39,7 @@ def test_no_file_is_no_pause(record: PauseRecord) -> None:
         "",
         "{",
         "[]",
-        '{"version": 2, "key": "x", "before": null, "since": "2026-01-01T00:00:00Z"}',
+        '{"version": 1, "key": "x", "before": null, "since": "2026-01-01T00:00:00Z"}',
         f'{{"version": 1, "key": "{KEY}", "before": 5, "since": "2026-01-01T00:00:00Z"}}',
         f'{{"version": 1, "key": "{KEY}", "before": null, "since": "yesterday"}}',
     ],

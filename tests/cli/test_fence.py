@@ -45,7 +45,7 @@ def test_a_log_dir_is_fenced_with_a_reason_on_record(
     code = main(["fence", "--config", str(properties), "--log-dir", "/data/a", "--reason", " moving it, CHG-1 "])
 
     assert code == 0
-    assert gateway.told[0] == {"op": "fence", "logDir": "/data/a", "reason": "moving it, CHG-1", "by": ME}
+    assert gateway.told[0] == {"v": 1, "op": "fence", "logDir": "/data/a", "reason": "moving it, CHG-1", "by": ME}
     assert capsys.readouterr().out.splitlines() == [
         "fenced /data/a: Produce to its 12 partitions is refused from now on, with error 56",
         f"reason: moving it, CHG-1 (by {ME})",
@@ -56,7 +56,7 @@ def test_a_log_dir_is_fenced_with_a_reason_on_record(
 def test_a_topic_is_fenced(properties: Path, gateway: FakeGateway, capsys: pytest.CaptureFixture[str]) -> None:
     main(["fence", "--config", str(properties), "--topic", "clicks", "--reason", "runaway"])
 
-    assert gateway.told[0] == {"op": "fence", "topic": "clicks", "reason": "runaway", "by": ME}
+    assert gateway.told[0] == {"v": 1, "op": "fence", "topic": "clicks", "reason": "runaway", "by": ME}
     assert capsys.readouterr().out.startswith("fenced topic clicks: Produce to its 12 partitions is refused")
 
 
@@ -138,7 +138,7 @@ def test_a_fence_by_hand_is_lifted(properties: Path, gateway: FakeGateway, capsy
     code = main(["unfence", "--config", str(properties), "--topic", "clicks"])
 
     assert code == 0
-    assert gateway.told[1] == {"op": "unfence", "topic": "clicks", "reason": "", "by": ME}
+    assert gateway.told[1] == {"v": 1, "op": "unfence", "topic": "clicks", "reason": "", "by": ME}
     assert capsys.readouterr().out.splitlines() == [
         "lifted the fence on topic clicks, by alice since 2026-01-01 00:10 UTC: moving this disk",
         "Produce to its 12 partitions goes through again",

@@ -92,7 +92,7 @@ def test_requests_are_answered_in_order(server: ControlServer, path: Path) -> No
     with Asking(path) as client:
         client.send(b"".join(b'{"op": "echo", "number": %d}\n' % number for number in range(100)))
         for number in range(100):
-            assert client.read() == {"ok": True, "asked": {"op": "echo", "number": number}}
+            assert client.read() == {"v": 1, "ok": True, "asked": {"op": "echo", "number": number}}
 
 
 def test_a_line_may_come_in_pieces(server: ControlServer, path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_line_may_come_in_pieces(server: ControlServer, path: Path) -> None:
 
 def test_an_error_is_an_answer(server: ControlServer, path: Path) -> None:
     with Asking(path) as client:
-        assert client.ask(b'{"op": "refuse"}') == {"ok": False, "error": "that cannot be"}
+        assert client.ask(b'{"op": "refuse"}') == {"v": 1, "ok": False, "error": "that cannot be"}
         assert client.ask(b'{"op": "echo"}')["ok"]
 
 

@@ -246,9 +246,23 @@ def test_every_act_is_a_line_of_the_log(gateway: Gateway) -> None:
     gateway.fences.fence(log_dir="/data/a", reason="disk swap", by="root")
 
     assert gateway.log_lines() == [
-        {"at": "2026-01-31T12:00:00.000Z", "op": "fence", "topic": "orders", "reason": "replay", "by": "root"},
-        {"at": "2026-01-31T12:01:00.000Z", "op": "unfence", "topic": "orders", "reason": "replay is over", "by": "me"},
-        {"at": "2026-01-31T12:01:00.000Z", "op": "fence", "logDir": "/data/a", "reason": "disk swap", "by": "root"},
+        {"v": 1, "at": "2026-01-31T12:00:00.000Z", "op": "fence", "topic": "orders", "reason": "replay", "by": "root"},
+        {
+            "v": 1,
+            "at": "2026-01-31T12:01:00.000Z",
+            "op": "unfence",
+            "topic": "orders",
+            "reason": "replay is over",
+            "by": "me",
+        },
+        {
+            "v": 1,
+            "at": "2026-01-31T12:01:00.000Z",
+            "op": "fence",
+            "logDir": "/data/a",
+            "reason": "disk swap",
+            "by": "root",
+        },
     ]
 
 
@@ -331,7 +345,7 @@ def test_what_cannot_be_put_on_record_is_not_done(gateway: Gateway, name: str) -
         b"\xff\xfe",
         b"[]",
         b"null",
-        b'{"version": 2, "fences": []}',
+        b'{"version": 0, "fences": []}',
         b'{"version": 1, "fences": [7]}',
         b'{"version": 1, "fences": [{"reason": "r", "by": "b", "since": "2026-01-31T12:00:00Z"}]}',
         b'{"version": 1, "fences": [{"topic": "t", "reason": "r", "by": "b", "since": "yesterday"}]}',

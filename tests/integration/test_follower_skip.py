@@ -91,7 +91,7 @@ class Guard:
     def skip(self, sandbox: Sandbox, topic: str) -> None:
         topics = [{"topic": topic, "topicId": str(topic_id(sandbox, topic)), "partitions": [SKIPPED]}]
         said = self._leader.ask("skips", epoch=1, seconds=SECONDS, followers={str(FOLLOWER): topics})
-        assert said == {"ok": True, "inForce": True}
+        assert said == {"v": 1, "ok": True, "inForce": True}
         self._renewing.start()
 
     def release(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brimline.durable_files import NotRecorded, put_on_record, read_state
+from brimline.durable_files import LaterVersion, NotRecorded, check_version, put_on_record, read_state
 
 _VERSION = 1
 
@@ -43,8 +43,9 @@ class PauseRecord:
         except OSError as error:
             self.warnings = [f"{self.path} cannot be read ({error.strerror}): a pause by an earlier guard is not known"]
             return None
-        except (ValueError, KeyError, TypeError):
-            self.warnings = [f"{self.path} is damaged: when moves go on, {self._key} is taken back altogether"]
+        except (ValueError, KeyError, TypeError) as error:
+            what = error if isinstance(error, LaterVersion) else "damaged"
+            self.warnings = [f"{self.path} is {what}: when moves go on, {self._key} is taken back altogether"]
             return Pause(before=None, since=now)
 
     def write(self, pause: Pause) -> None:
@@ -61,8 +62,9 @@ class PauseRecord:
 
     def _understood(self, content: bytes) -> Pause:
         document = json.loads(content)
-        if (document["version"], document["key"]) != (_VERSION, self._key):
-            raise ValueError("of another version")
+        check_version(document["version"], _VERSION)
+        if document["key"] != self._key:
+            raise ValueError("of another setting")
         before = document["before"]
         if not (before is None or isinstance(before, str)):
             raise ValueError("a setting is a text")

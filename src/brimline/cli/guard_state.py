@@ -117,8 +117,13 @@ def fetch_state(url: str, timeout: float) -> tuple[ShownState, str]:
 def read_state(text: str, address: str) -> ShownState:
     try:
         document: dict[str, Any] = json.loads(text)
-        if (document["format"], document["version"]) != (_FORMAT, _VERSION):
+        if document["format"] != _FORMAT:
             raise KeyError(document["format"])
+        if document["version"] != _VERSION:
+            raise BrimlineError(
+                f"{address} answers in version {document['version']}, and this brimline reads version {_VERSION}: use "
+                "the guard's own"
+            )
         return _state(document)
     except (KeyError, TypeError, ValueError) as failure:
         raise BrimlineError(f"{address} answers, but not as a guard of this version does") from failure

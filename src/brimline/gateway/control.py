@@ -1,5 +1,13 @@
 """The gateway's control socket: one JSON object a line each way, on a Unix socket that only its owner may open.
 
+::
+
+    {"v": 1, "op": "lease", …}      an order; without ``v`` it is of version 1, which was not written at first
+    {"v": 1, "ok": true, …}         its answer
+    {"v": 1, "ok": false, "error": "…"}
+
+Members are added, never changed or removed, while the version stays. An order of another one is refused.
+
 It has threads of its own, because some commands wait for a disk (a fence by hand is on record before it is in force)
 and the frames of clients must not. A decision of the guard is in force when its answer is written.
 """
@@ -16,11 +24,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from brimline import __version__
 from brimline.model import BadInput, BrimlineError
 
 Command = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """From the request to what the answer has besides ``ok``; a ``BrimlineError`` is the answer's error."""
 
+VERSION = 1
 LONGEST_LINE = 16 << 20
 """Fifty thousand partitions with the longest names. Only its owner may speak here."""
 MOST_CLIENTS = 32
@@ -77,9 +87,9 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
     def answer(self, line: bytes) -> bytes:
         """Never fails: what cannot be understood is answered so."""
         try:
-            document = {"ok": True, **self._obeyed(line)}
+            document = {"v": VERSION, "ok": True, **self._obeyed(line)}
         except BrimlineError as problem:
-            document = {"ok": False, "error": str(problem)}
+            document = {"v": VERSION, "ok": False, "error": str(problem)}
         # In many small steps: json.dumps is a single one, and the forwarder could not go on before its end.
         return "".join(_ENCODER.iterencode(document)).encode() + b"\n"
 
@@ -88,6 +98,12 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
             request = json.loads(line)
         except (ValueError, RecursionError):
             raise BadInput("not one JSON object on a line") from None
+        version = request.get("v", VERSION) if isinstance(request, dict) else VERSION
+        if version != VERSION:
+            raise BadInput(
+                f"an order of version {version}, and this gateway (brimline {__version__}) understands version "
+                f"{VERSION}: start it again with the newer brimline"
+            )
         operation = request.get("op") if isinstance(request, dict) else None
         if not isinstance(operation, str) or operation not in self._commands:
             raise BadInput(f"there is no such operation; there are {', '.join(self._commands)}")

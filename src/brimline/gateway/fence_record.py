@@ -3,11 +3,12 @@
 ::
 
     fences-1.json   {"version": 1, "fences": [{"logDir": "/data/a", "reason": "…", "by": "root", "since": "…Z"}]}
-    fences-1.log    {"at": "…Z", "op": "fence" | "unfence", "logDir": "/data/a", "reason": "…", "by": "root"}
+    fences-1.log    {"v": 1, "at": "…Z", "op": "fence" | "unfence", "logDir": "/data/a", "reason": "…", "by": "root"}
 
 **Invariant.** The first is replaced whole, after its bytes are on the disk, so it is always the fences of before or
 those of after. A file that cannot be understood is put aside, named in a warning, and stops nobody: a fence that is
-missing lets writes through, a gateway that does not start lets none.
+missing lets writes through, a gateway that does not start lets none. A file of a later version stays where it is, for
+the gateway that wrote it, and meanwhile nothing is fenced or unfenced by hand.
 """
 
 import json
@@ -17,7 +18,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brimline.decide.admission import Fence, FenceCause
-from brimline.durable_files import NotRecorded, open_state, read_state, replace_durably
+from brimline.durable_files import (
+    LaterVersion,
+    NotRecorded,
+    check_version,
+    open_state,
+    read_state,
+    replace_durably,
+)
 
 _VERSION = 1
 
@@ -35,6 +43,8 @@ class FenceRecord:
             return [], []
         except OSError as error:
             return [], [f"{self.path} cannot be read ({error.strerror}): what was fenced by hand is not fenced now"]
+        except LaterVersion as later:
+            return [], [f"{self.path} is {later}: what was fenced by hand is not fenced now"]
         except (ValueError, KeyError, TypeError, AttributeError):
             return [], [f"{self.path} is damaged{self._put_aside()}: what was fenced by hand is not fenced now"]
 
@@ -47,12 +57,28 @@ class FenceRecord:
             raise NotRecorded.because(self.path, error) from error
 
     def note(self, act: str, fence: Fence, at: datetime) -> None:
-        """One line for the log, which says who did what, and why."""
-        line = {"at": time_text(at), "op": act, **target_of(fence), "reason": fence.reason, "by": fence.by}
+        """One line for the log, which says who did what, and why. First of all, so nothing is done without it."""
+        self._spare_later_ones()
+        line = {
+            "v": _VERSION,
+            "at": time_text(at),
+            "op": act,
+            **target_of(fence),
+            "reason": fence.reason,
+            "by": fence.by,
+        }
         try:
             _append(self.log_path, json.dumps(line, ensure_ascii=False).encode() + b"\n")
         except OSError as error:
             raise NotRecorded.because(self.log_path, error) from error
+
+    def _spare_later_ones(self) -> None:
+        try:
+            _understood(self.path.read_bytes())
+        except LaterVersion as later:
+            raise NotRecorded.since(f"{self.path} is {later}: use that one, or move the file away") from later
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return  # nothing that anybody could read
 
     def _put_aside(self) -> str:
         aside = self.path.with_name(f"{self.path.name}.damaged")
@@ -73,8 +99,7 @@ def target_of(fence: Fence) -> dict[str, object]:
 
 def _understood(content: bytes) -> list[Fence]:
     document = json.loads(content)
-    if document["version"] != _VERSION:
-        raise ValueError("of another version")
+    check_version(document["version"], _VERSION)
     return [_fence(row) for row in document["fences"]]
 
 

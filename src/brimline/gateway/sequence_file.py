@@ -101,7 +101,7 @@ class SequenceFile:
             self._take(content)
         else:
             if content:
-                self.warnings.append(f"{self._path} was no usable memory of refused sequences and has been made anew")
+                self.warnings.append(f"{self._path} was {_what_it_was(content)} and has been made anew")
             os.ftruncate(self._fd, 0)
         self._allocate(self._fd)
         mapped = mmap.mmap(self._fd, self._size)
@@ -138,6 +138,14 @@ class SequenceFile:
             self.records.append(Record(serial, slot, key, RefusedSequence(epoch, sequence, refused_at)))
         if damaged > 1:  # a kill cuts short one at most
             self.warnings.append(f"{self._path}: {damaged} records are damaged and count for nothing")
+
+
+def _what_it_was(content: bytes) -> str:
+    if len(content) >= _HEADER.size:
+        magic, version, _, _ = _HEADER.unpack_from(content)
+        if magic == _MAGIC and version != _VERSION:
+            return f"the memory of refused sequences of another brimline (version {version}, and not {_VERSION})"
+    return "no usable memory of refused sequences"
 
 
 def _begin_of(slot: int) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
+from brimline.gateway.control import VERSION
 from brimline.guard import keys
 from brimline.guard.config import GuardConfig
 from brimline.guard.gateway_state import GatewayState, read_gateway_state
@@ -91,7 +92,7 @@ class GatewayClient:
         self._ask({"op": "unfence", **_target(log_dir, topic), "reason": reason, "by": by})
 
     def _ask(self, request: Json) -> Json:
-        line = json.dumps(request).encode() + b"\n"
+        line = json.dumps({"v": VERSION, **request}).encode() + b"\n"
         was_connected = self._socket is not None
         try:
             try:
@@ -140,6 +141,13 @@ class GatewayClient:
             self._not_a_gateway(problem)
         if not isinstance(said, dict) or not isinstance(said.get("ok"), bool):
             self._not_a_gateway(None)
+        version = said.get("v", VERSION)
+        if version != VERSION:
+            self.close()
+            sentence = (
+                f"the gateway at {self.path} answers in version {version}, which is for a later brimline than this"
+            )
+            self._fail(FailureKind.UNSUPPORTED, sentence, None)
         if not said["ok"]:
             raise BadInput(str(said.get("error", "the gateway refuses, and does not say why")))
         return said

@@ -7,6 +7,7 @@ work it out leaves the explanation away. Then, and for brokers without a gateway
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -19,7 +20,7 @@ from brimline.observe.requests import WireRequest
 from brimline.wire.describe_log_dirs import DescribeLogDirsResponse, decode_layout
 from brimline.wire.describe_log_dirs_layout import API_KEY, FIRST_FLEXIBLE_VERSION, KIP_1187
 from brimline.wire.describe_log_dirs_request import encode_explained_request
-from brimline.wire.gateway_mark import GATEWAY_API_KEY
+from brimline.wire.gateway_mark import GATEWAY_API_KEY, GATEWAY_API_VERSIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,13 @@ def _fronted(connection: Connection, brokers: Iterable[BrokerId], deadline: Dead
     return [
         broker
         for broker, answer in connection.ask_each(request, deadline).items()
-        if not isinstance(answer, Failure) and any(api.api_key == GATEWAY_API_KEY for api in answer.api_keys)
+        if not isinstance(answer, Failure) and any(_is_mark(api) for api in answer.api_keys)
     ]
+
+
+def _is_mark(api: Any) -> bool:
+    """Of a gateway whose explanations we understand."""
+    return bool(api.api_key == GATEWAY_API_KEY and api.min_version <= GATEWAY_API_VERSIONS[1] <= api.max_version)
 
 
 def _request(topics: Collection[str] | None) -> WireRequest:
