@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.act.ledger_entries import Abandoned, AbandonedTrim, CycleId, Entry, Paused, Recorded, TrimNumber
+from brimline.act.ledger_entries import CycleId, Entry, GivenUp, GivenUpAct, GivenUpTrim, Paused, Recorded, TrimNumber
 from brimline.act.ledger_lines import BadLine, read_line, read_lines, write_line
 from brimline.model import Bytes
 from tests.act.entries import NOW, a_plan, a_trim, entries
@@ -29,11 +29,11 @@ def test_no_name_makes_the_ledger_large() -> None:
     """A consumer group may be called anything, and there may be thousands of them behind one partition."""
     named = ", ".join(f"group {number} {'x' * 30_000}" for number in range(20))
     trims = [replace(a_trim(number), reason=f"{number}: {named}") for number in range(50)]
-    given_up = [AbandonedTrim(number=TrimNumber(number), why=named, freed_bytes=Bytes(0)) for number in range(50)]
+    given_up = [GivenUpTrim(number=TrimNumber(number), why=named, freed_bytes=Bytes(0)) for number in range(50)]
 
     for entry in (
         a_plan("8:1-1", *trims),
-        Abandoned(cycle=CycleId("8:1-1"), trims=tuple(given_up)),
+        GivenUp(act=GivenUpAct.ABANDONED, cycle=CycleId("8:1-1"), trims=tuple(given_up)),
         Paused(by=named, reason=named),
     ):
         line = write_line(recorded(entry))
