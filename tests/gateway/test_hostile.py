@@ -33,6 +33,7 @@ from brimline.gateway.rules import Rules, RuleSettings
 from brimline.gateway.sequence_memory import SequenceMemory
 from brimline.wire import produce
 from brimline.wire.errors import WireError
+from brimline.wire.produce_response import Refusal, refusing_response
 from tests.gateway.peers import (
     CHANGED,
     COLLECTED,
@@ -52,6 +53,7 @@ from tests.wire.produce_messages import Partition, Request, Topic, batch, encode
 
 FULL_ID, FREE_ID = UUID(int=1), UUID(int=2)
 LARGEST = 1 << 20
+INVALID_RECORD = 87
 
 
 def produce_frame(version: int, acks: int = -1, producer_id: int = -1) -> bytes:
@@ -90,7 +92,20 @@ def answer_with_noise(sock: socket.socket) -> None:
             answer_everything(sock)
             return
         if len(asked) >= 12 and has_answer(asked):
-            sock.sendall(frame(asked[8:12] + asked[:40]))
+            sock.sendall(without_records(asked) or frame(asked[8:12] + asked[:40]))
+
+
+def without_records(asked: bytes) -> bytes | None:
+    """As a broker answers a Produce request that has none; ``None`` to anything else."""
+    version = int.from_bytes(asked[6:8], signed=True)
+    try:
+        index = produce.index_produce(memoryview(asked)[4:], version) if asked[4:6] == b"\0\0" else None
+    except WireError:
+        return None
+    if index is None or any(part.records_bytes for part in index.parts):
+        return None
+    refusals = [Refusal(part, INVALID_RECORD, None) for part in index.parts]
+    return refusing_response(version, int.from_bytes(asked[8:12], signed=True), refusals)
 
 
 GREETING = request(PASSES, 77)
@@ -107,13 +122,18 @@ def has_answer(asked: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def real_rules(folder: Path, refusals_per_second: int = 1_000_000_000) -> Iterator[Running]:
+def real_rules(
+    folder: Path,
+    refusals_per_second: int = 1_000_000_000,
+    serve: Callable[[socket.socket], None] = answer_with_noise,
+    memory: SequenceMemory | None = None,
+) -> Iterator[Running]:
     """A gateway before a broker with a full log dir that has both partitions of a topic, and one that has room."""
     placement = Placement(
         log_dirs={(topic, number): f"/{topic}" for topic in ("full", "free") for number in (0, 1)},
         names={FULL_ID: "full", FREE_ID: "free"},
     )
-    memory = SequenceMemory(folder / "sequences.map", now=0, capacity=1_000)
+    memory = memory or SequenceMemory(folder / "sequences.map", now=0, capacity=1_000)
     worker = DescribeWorker(None)
     describes: list[DescribeRule] = []
 
@@ -131,7 +151,7 @@ def real_rules(folder: Path, refusals_per_second: int = 1_000_000_000) -> Iterat
     settings = ForwarderSettings(largest_request=LARGEST, header_timeout=PATIENCE_SECONDS)
     with (
         contextlib.closing(memory),
-        contextlib.closing(Backend(answer_with_noise)) as backend,
+        contextlib.closing(Backend(serve)) as backend,
         running(backend.address, settings, judge=judge) as gateway,
     ):
         yield gateway

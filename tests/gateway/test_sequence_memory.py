@@ -172,6 +172,25 @@ def test_when_it_is_full_the_oldest_gives_way(memory: SequenceMemory) -> None:
     assert memory.evicted == 1
 
 
+def test_one_topic_pushes_out_only_its_own(path: Path) -> None:
+    """Whoever may write to a topic may make up as many producers as he likes; also after a restart."""
+    memory = opened(path)
+    others = [key_of(1, "payments", 0), key_of(1, "payments", 1), key_of(1, "clicks", 0)]
+    for each in others:
+        memory.put(each, entry(1))
+    for number in range(50):
+        memory.put(key(number), entry(number))
+    memory.close()
+    memory = opened(path)
+    for number in range(50, 100):
+        memory.put(key(number), entry(number))
+
+    assert [memory.get(each) for each in others] == [entry(1)] * 3
+    assert [memory.get(key(number)) for number in range(95, 100)] == [entry(number) for number in range(95, 100)]
+    assert memory.held == 8
+    memory.close()
+
+
 def test_when_it_is_full_the_expired_give_way_first(memory: SequenceMemory) -> None:
     memory.put(key(0), entry(0, NOW - EXPIRY))
     for number in range(1, 8):

@@ -1,8 +1,10 @@
 """Who are you? SASL passes through the gateway, TLS ends at it, and client certificates go past it."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
 
 import pytest
 from kafka import KafkaProducer
@@ -12,11 +14,13 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from brimline import Admin, BrokerId, ClientConfig, DescribeLogDirsOptions
+from brimline.gateway.sequence_memory import DEFAULT_CAPACITY
 from brimline.model import Bytes, FailureKind
 from brimline.observe.java_properties import JavaProperties, PropertyEntry
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from brimline.sandbox.certificates import Authority
 from tests.integration.cluster import brimline_inside, create_topic
+from tests.integration.full_disks import topic_id
 from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.logins import Login
@@ -26,17 +30,17 @@ from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, writ
 from tests.integration.kafka_clients import kafka_admin, kafka_producer
 from tests.integration.kip_1187_client import Described, describe_over
 from tests.integration.raw_kafka import logged_in, raw_connection, request
-from tests.integration.raw_produce import RawProducer
+from tests.integration.raw_produce import BY_ID, BY_NAME, RawProducer
 from tests.integration.test_gateway_doctor import doctor
 from tests.sandbox.test_security import served_certificate
 from tests.waiting import PATIENCE_SECONDS, eventually
-from tests.wire.produce_messages import batch
+from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request, framed
 
 pytestmark = pytest.mark.integration
 
 VOLUMES = (VolumeSpec(size=Bytes(128 << 20)),)
 NOTHING_IS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
-OPERATOR, GUEST = ("operator", "opens-it"), ("guest", "has-no-rights")
+OPERATOR, GUEST, WRITER = ("operator", "opens-it"), ("guest", "has-no-rights"), ("writer", "may-write")
 TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED = 29, 31
 WHY = {"reason": "who may pass", "by": "test"}
 
@@ -70,7 +74,7 @@ def sasl() -> Iterator[Sandbox]:
     security = SecuritySpec(
         protocol="SASL_PLAINTEXT",
         mechanisms=("PLAIN", "SCRAM-SHA-256"),
-        users=dict((OPERATOR, GUEST)),
+        users=dict((OPERATOR, GUEST, WRITER)),
         super_users=(OPERATOR[0],),
         acls=True,
     )
@@ -153,6 +157,114 @@ def test_who_has_not_logged_in_learns_nothing_and_holds_nobody_back(sasl: Sandbo
     assert held_by_nobody == before
     assert [(answer.code, answer.text) for answer in said] == [(56, "fenced by hand: who may pass")] * 2
     assert held == before + 1
+
+
+# --- what is remembered of refused producers: only who may write changes it
+
+TOPIC_AUTHORIZATION_FAILED, OUT_OF_ORDER, KAFKA_STORAGE_ERROR = 29, 45, 56
+PRODUCER = 7_000_001
+"""An id that the broker has given to nobody: what is known of it, the gateway knows."""
+
+
+def numbered(topic: str, sequence: int, producer_id: int = PRODUCER) -> dict[tuple[str, int], bytes]:
+    value = b"%d" % sequence
+    return {(topic, 0): batch(producer_id=producer_id, producer_epoch=0, base_sequence=sequence, value=value)}
+
+
+@contextmanager
+def fenced(fronting: RunningGateway, topic: str) -> Iterator[None]:
+    assert fronting.ask("fence", topic=topic, **WHY)["ok"]
+    yield
+    assert fronting.ask("unfence", topic=topic, **WHY)["ok"]
+
+
+class Trust(NamedTuple):
+    """A topic, a producer that may write to it, and the codes of what it has sent."""
+
+    fronting: RunningGateway
+    topic: str
+    ids: dict[str, UUID] | None
+    producer: RawProducer
+
+    def produces(self, *sequences: int) -> list[int]:
+        answers = [self.producer.produce(numbered(self.topic, each), self.ids) for each in sequences]
+        return [answer[self.topic, 0].code for answer in answers]
+
+
+@pytest.fixture(params=["by-name", "by-id"])
+def trust(sasl: Sandbox, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trust]:
+    """Its user is no super user: he may write to this topic, and the guest may look at it."""
+    topic = f"trust-{request.node.originalname.rpartition('_')[2]}-{request.param}"
+    create_topic(sasl, topic)
+    for user, operation in ((WRITER, ACLOperation.WRITE), (GUEST, ACLOperation.DESCRIBE)):
+        rule = ACL(
+            f"User:{user[0]}", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, topic)
+        )
+        with kafka_admin(sasl.admin_servers) as client:
+            client.create_acls([rule])
+    ids = {topic: topic_id(sasl, topic)} if request.param == "by-id" else None
+    with (
+        gateway(sasl, tmp_path / "gateway.log", NOTHING_IS_FULL) as fronting,
+        logged_in(sasl.bootstrap_servers, *WRITER) as connection,
+    ):
+        yield Trust(fronting, topic, ids, RawProducer(connection))
+
+
+def stored(sandbox: Sandbox, topic: str) -> list[str]:
+    return [record.value for record in read_back(sandbox, topic, 0)]
+
+
+def test_without_the_right_to_write_nobody_frees(sasl: Sandbox, trust: Trust) -> None:
+    """What was refused comes first, though a guest, and one who has not logged in, send it in the producer's name."""
+    with fenced(trust.fronting, trust.topic):
+        assert trust.produces(0, 1) == [KAFKA_STORAGE_ERROR] * 2
+    with logged_in(sasl.bootstrap_servers, *GUEST) as guest:
+        said = RawProducer(guest).produce(numbered(trust.topic, 0), trust.ids)[trust.topic, 0].code
+    with raw_connection(sasl.bootstrap_servers) as nobody:
+        assert RawProducer(nobody).is_closed_after(numbered(trust.topic, 0), acks=-1)
+
+    assert said == TOPIC_AUTHORIZATION_FAILED
+    assert trust.produces(1, 0, 1) == [OUT_OF_ORDER, 0, 0]
+    assert stored(sasl, trust.topic) == ["0", "1"]
+
+
+def test_without_the_right_to_write_nobody_forges(sasl: Sandbox, trust: Trust) -> None:
+    """A lower sequence in the producer's name would hold it back for minutes."""
+    with fenced(trust.fronting, trust.topic):
+        assert trust.produces(5) == [KAFKA_STORAGE_ERROR]
+        with logged_in(sasl.bootstrap_servers, *GUEST) as guest:
+            said = RawProducer(guest).produce(numbered(trust.topic, 0), trust.ids)[trust.topic, 0]
+        with raw_connection(sasl.bootstrap_servers) as nobody:
+            assert RawProducer(nobody).is_closed_after(numbered(trust.topic, 0), acks=-1)
+
+    assert (said.code, said.text) == (TOPIC_AUTHORIZATION_FAILED, None)
+    assert trust.produces(5, 6) == [0, 0]
+    assert stored(sasl, trust.topic) == ["5", "6"]
+
+
+def test_without_the_right_to_write_nobody_evicts(sasl: Sandbox, trust: Trust) -> None:
+    """Two requests, each for half of the memory and a little more."""
+    with fenced(trust.fronting, trust.topic):
+        assert trust.produces(0) == [KAFKA_STORAGE_ERROR]
+        before = trust.fronting.state()["sequences"]
+        with logged_in(sasl.bootstrap_servers, *GUEST) as guest:
+            for start in (0, DEFAULT_CAPACITY):
+                made_up = range(start, start + DEFAULT_CAPACITY // 2 + 1)
+                parts = [Partition(0, numbered(trust.topic, 0, producer_id)[trust.topic, 0]) for producer_id in made_up]
+                asked = Request(topics=[Topic(trust.topic, (trust.ids or {}).get(trust.topic), parts)])
+                guest.answers(framed(encoded_request(asked, BY_ID if trust.ids else BY_NAME)))
+        assert trust.fronting.state()["sequences"] == before
+
+    assert trust.produces(1, 0) == [OUT_OF_ORDER, 0]
+
+
+def test_whoever_may_write_loses_nothing(sasl: Sandbox, trust: Trust) -> None:
+    assert trust.produces(0) == [0]
+    with fenced(trust.fronting, trust.topic):
+        assert trust.produces(1, 2, 3) == [KAFKA_STORAGE_ERROR] * 3
+    assert trust.produces(1, 2, 3) == [0] * 3
+
+    assert stored(sasl, trust.topic) == ["0", "1", "2", "3"]
 
 
 def failure_of(sandbox: Sandbox, who: tuple[str, str]) -> FailureKind | None:

@@ -10,7 +10,7 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatch
 
 from brimline.wire.errors import Malformed, WireError
-from brimline.wire.produce import MOST_ENTRIES, ProduceIndex, index_produce, read_acks, without
+from brimline.wire.produce import MOST_ENTRIES, ProduceIndex, emptied, index_produce, read_acks, without
 from tests.wire.odd_produce import Odd, odd_requests
 from tests.wire.produce_messages import (
     FIRST_VERSION_WITH_TOPIC_ID,
@@ -430,3 +430,22 @@ def test_without_all_of_them_it_is_a_request_for_nothing(refused: Sequence[int])
 def test_a_position_beyond_the_request_is_a_mistake(refused: list[int]) -> None:
     with pytest.raises(ValueError, match="position"):
         frame_without(RICH, 9, refused)
+
+
+@given(requests, versions, st.data())
+def test_emptied_is_the_same_request_for_some_partitions_without_their_records(
+    request: Request, version: int, data: st.DataObject
+) -> None:
+    payload = memoryview(encoded_request(request, version))
+    index = index_produce(payload, version)
+    asked = data.draw(st.sets(st.integers(0, len(index.parts) - 1))) if index.parts else set()
+
+    read = request_read_by_oracle(emptied(payload, index, asked), version)
+
+    numbers = iter(range(len(index.parts)))
+    left = [
+        replace(topic, partitions=[Partition(each.index, b"") for each in topic.partitions if next(numbers) in asked])
+        for topic in request_in(version, request).topics
+    ]
+    assert read.topics == [replace(topic, tags={}) for topic in left if topic.partitions]
+    assert (read.client_id, read.acks, read.timeout_ms) == (request.client_id, request.acks, request.timeout_ms)

@@ -10,7 +10,7 @@ from kafka.protocol.producer import ProduceResponse
 
 from brimline.wire.errors import Malformed, WireError
 from brimline.wire.produce import ProducePart
-from brimline.wire.produce_response import Refusal, merged_response, refusing_response
+from brimline.wire.produce_response import Refusal, error_codes, merged_response, refusing_response
 from tests.wire.produce_messages import (
     VERSIONS,
     Answer,
@@ -324,3 +324,16 @@ def test_a_part_must_name_its_topic_as_its_version_does(version: int, word: str)
 
     with pytest.raises(ValueError, match=word):
         refusing_response(version, 7, [nameless])
+
+
+@given(answers, versions)
+def test_the_codes_of_an_answer(answer: Answer, version: int) -> None:
+    payload = memoryview(encoded_answer(answer, version))
+
+    codes = error_codes(payload, version)
+
+    assert codes == {
+        (topic.name.encode() if topic.topic_id is None else topic.topic_id.bytes, partition.index): partition.error_code
+        for topic in answer_in(version, answer).topics
+        for partition in topic.partitions
+    }

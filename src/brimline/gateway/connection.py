@@ -27,6 +27,7 @@ from brimline.wire.response_stream import ResponseStream
 
 if TYPE_CHECKING:
     from brimline.gateway.forwarder import Forwarder
+    from brimline.gateway.writer import Writer
 
 _SPLICE_FROM = 1 << 16
 """Frames with at least this much left go through the pipe; for smaller ones copying is cheaper."""
@@ -82,12 +83,11 @@ class Connection:
         "client",
         "client_software",
         "in_flight",
-        "is_trusted",
         "listener",
         "refused_at",
         "requests",
         "responses",
-        "when_ended",
+        "writer",
     )
 
     def __init__(
@@ -97,8 +97,6 @@ class Connection:
         client: Endpoint,
         broker: Endpoint,
         judge: Judge,
-        *,
-        is_trusted: bool = True,
     ) -> None:
         self._forwarder = forwarder
         self._judge = judge
@@ -109,9 +107,7 @@ class Connection:
         self.requests = RequestStream(self.in_flight, forwarder.settings.largest_request, judge.wants)
         self.responses = ResponseStream(self.in_flight)
         self.client_software = "unknown"
-        self.is_trusted = is_trusted
-        """Whether the broker is known to take requests of this client: with SASL, only once it has answered one."""
-        self.when_ended: Callable[[], None] | None = None
+        self.writer: Writer | None = None
         """For the rules."""
         self.refused_at = 0.0
         """Up to when this connection's wholly refused requests have used up their rate."""
@@ -233,6 +229,7 @@ class Connection:
         if self._is_closed:
             return
         self._is_closed = True
+        self._held_request = None
         if self._release_timer is not None:
             self._release_timer.cancel()
         for pipe in (self._request_pipe, self._response_pipe):
@@ -243,8 +240,6 @@ class Connection:
             self._forwarder.loop.unwatch(side.fd)
             side.close()
         self._forwarder.ended(self, reason)
-        if self.when_ended is not None:
-            self.when_ended()
 
     # Inside ------------------------------------------------------------------------------------------------------
 
@@ -359,12 +354,18 @@ class Connection:
         counters.produce_requests += self.requests.produce_requests - produce_requests
         self._note_keeping()
 
+    @property
+    def _is_holding(self) -> bool:
+        return self._held_request is not None
+
     def _let_go(self) -> None:
         judge, self._held_request = self._held_request, None
         rest, self._behind_held = self._behind_held, b""
         if judge is None:
             return
         judge()
+        if self._is_holding:  # once more
+            rest, self._behind_held = b"", rest
         self._take_in(memoryview(b"" if self._ending else rest))
         self._from_client()
 
@@ -554,8 +555,10 @@ class Connection:
         )
 
     def _is_over(self, *, to_broker_done: bool, to_client_done: bool) -> bool:
-        if not to_client_done or self._held_request:
+        if not to_client_done:
             return False
+        if self._held_request:
+            return self.broker.at_end
         all_answered = not self.in_flight and self.responses.is_between_frames
         if self._ending:
             return (to_broker_done and all_answered) or self.broker.at_end

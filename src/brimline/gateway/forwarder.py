@@ -37,8 +37,6 @@ class Listener:
     upstream: Address
     source: str | None = None
     """The address to connect from; ``None``: as the system chooses."""
-    needs_login: bool = False
-    """Whether clients authenticate with SASL: until the broker has accepted that, they are nobody."""
     judge: Callable[[], Judge] | None = None
     """Makes the rules of one connection, where they have to remember something of it; ``None``: those of everybody."""
     client_tls: Callable[[], ssl.SSLContext] | None = None
@@ -231,7 +229,7 @@ class Forwarder:
             self.counters.closed["broker-unreachable"] += 1
             return
         judge = self.judge if listener.judge is None else listener.judge()
-        connection = Connection(self, listener.name, client, broker, judge, is_trusted=not listener.needs_login)
+        connection = Connection(self, listener.name, client, broker, judge)
         self._connections[connection] = None
         connection.start()
 

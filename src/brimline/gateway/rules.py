@@ -3,7 +3,7 @@
 - **Produce** is looked into only while something may be refused: a fence is in force, or a producer's refused sequence
   is remembered. What is refused is answered here, what is allowed goes on, and the client gets one answer for both.
   One that cannot be read ends its connection: nothing goes past a fence unread. One for a partition that nobody here
-  has seen waits for a fresh look at the log dirs.
+  has seen waits for a fresh look at the log dirs; the first one to be refused waits for the broker's word (``writer``).
 - **ApiVersions** tells which software the client is, and learns what this gateway adds (DescribeLogDirs, its mark).
 - **DescribeLogDirs** is answered in the layout that was asked for (``describe``).
 
@@ -12,18 +12,20 @@ Observing (``enforces`` is false), it counts what it would have refused and chan
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from brimline.decide import admission
-from brimline.decide.admission import Fence, RejectError, Verdict
-from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS
+from brimline.decide.admission import RejectError
+from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence
 from brimline.gateway.connection import Connection
-from brimline.gateway.counters import Counters, Refused
+from brimline.gateway.counters import Counters, RefusalCount, Refused
 from brimline.gateway.describe_rule import DescribeRule, framed
 from brimline.gateway.fences import Fences, FenceSnapshot
 from brimline.gateway.placement import Placement
 from brimline.gateway.sequence_memory import SequenceMemory, key_of
+from brimline.gateway.writer import TURNED_AWAY, Told, writer_of
 from brimline.wire import api_versions, produce
 from brimline.wire.describe_log_dirs_layout import MAX_VERSION as DESCRIBE_LOG_DIRS_MAX_VERSION
 from brimline.wire.errors import WireError
@@ -41,6 +43,24 @@ _MIXED_SECONDS = 10.0
 _SILENCE_SECONDS = 10.0
 """Between two lines about requests that cannot be read, which a hostile client can send by the thousand."""
 _NO_ACKS = 0
+
+
+class _Ruling(NamedTuple):
+    """Of a part that is refused, or that changes the entry of ``key``, or both."""
+
+    position: int
+    part: ProducePart
+    topic: str
+    refusal: Refusal | None
+    key: bytes | None
+
+    def after(self, told: Told) -> "_Ruling":
+        """Whom the broker turns away gets its own error, does not learn what is full, and changes nothing."""
+        code = told.get(self.part.where)
+        if code not in TURNED_AWAY:
+            return self
+        refusal = None if self.refusal is None else Refusal(self.part, code, None)
+        return self._replace(refusal=refusal, key=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,10 +126,10 @@ class Rules:
             self._cannot_be_judged(connection, request, error)
             return
         if self.enforces and self._names_strangers(index):
-            connection.hold(lambda: self._judge_parts(connection, request, index), len(request.frame))
+            connection.hold(lambda: self._judge_parts(connection, request, index, {}), len(request.frame))
             self._when_fresh(connection.let_go)
         else:
-            self._judge_parts(connection, request, index)
+            self._judge_parts(connection, request, index, {})
 
     def _cannot_be_judged(self, connection: Connection, request: Request, error: WireError) -> None:
         """The broker would refuse it too, or it is of a version that nobody was offered here."""
@@ -138,95 +158,103 @@ class Rules:
         if not self._fences.snapshot.has_log_dirs:
             return False
         placement = self._placement()
-        return any(_place_of(placement, part)[1] is None for part in index.parts)
+        seen = placement.log_dirs
+        return any(
+            (part.topic, part.partition) not in seen and _place_of(placement, part)[1] is None for part in index.parts
+        )
 
-    def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex) -> None:
-        payload = request.payload
+    def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex, told: Told) -> None:
+        """``told`` is what the broker has said to some parts without their records (``gateway.writer``)."""
+        rulings, changes = self._rulings(index)
+        if not self.enforces:
+            self._count(self._counters.would_refuse, connection, rulings)
+            rulings = []
+        if rulings and index.acks != _NO_ACKS:
+            writer = writer_of(connection)
+            strange = writer.not_let_in({each.part.topic or each.part.topic_id for each in rulings})
+            unknown = [
+                each.position
+                for each in rulings
+                if strange and each.part.where not in told and (each.part.topic or each.part.topic_id) in strange
+            ]
+            if unknown:
+                writer.ask(connection, request, index, unknown, told)
+                connection.hold(lambda: self._judge_parts(connection, request, index, told), len(request.frame))
+                return
+            if told:
+                rulings = [each.after(told) for each in rulings]
+            # Before the refusals are sent: a gateway that is killed in between must still know of them.
+            kept = {each.key: changes[each.key] for each in rulings if each.key} if changes else {}
+            if kept and not writer.remember(self._memory, kept):
+                connection.end_after_this("too-many-producers")
+                return
+        self._count(self._counters.refused, connection, rulings)
+        self._send(connection, request, index, {each.position: each.refusal for each in rulings if each.refusal})
+
+    def _send(
+        self, connection: Connection, request: Request, index: ProduceIndex, refusals: Mapping[int, Refusal]
+    ) -> None:
+        """What is refused is answered, by its position in the request; the rest goes on."""
         has_answer = index.acks != _NO_ACKS
-        refusals = self._refusals(index, connection, has_answer=has_answer)
         is_refused_wholly = len(refusals) == len(index.parts)
         if not is_refused_wholly:
             connection.allowed_at = time.monotonic()
         if not refusals:
             connection.forward([request.frame], request.correlation_id if has_answer else None)
-        elif is_refused_wholly and has_answer and connection.is_trusted:
+        elif is_refused_wholly and has_answer:
             frame = refusing_response(request.version, request.correlation_id, refusals.values())
             connection.answer(frame, after_seconds=self._slow_down(connection))
-        elif has_answer or not is_refused_wholly:
-            # Whoever is not known yet is refused by way of the broker, with a request for nothing if need be: a client
-            # that has not logged in must not learn what is full, and the broker closes its connection.
-            allowed = produce.without(payload, index, refusals.keys())
-            merge = _merging(connection, request.version, list(refusals.values()))
+        elif not is_refused_wholly:
+            allowed = produce.without(request.payload, index, refusals.keys())
+            merge = _merging(request.version, list(refusals.values()))
             connection.forward(allowed, Expected(request.correlation_id, merge) if has_answer else None)
         if refusals and not has_answer:
             # There is no answer in which to say it. A broker closes the connection then.
             connection.end_after_this()
 
-    def _refusals(self, index: ProduceIndex, connection: Connection, *, has_answer: bool) -> dict[int, Refusal]:
-        """Position in the request → refusal. Observing: counts them and returns none."""
+    def _rulings(self, index: ProduceIndex) -> tuple[list[_Ruling], dict[bytes, RefusedSequence | None]]:
+        """What is refused or changes what is remembered, and how the latter would be afterwards."""
         snapshot, placement = self._fences.snapshot, self._placement()
-        now = self._now()
-        may_remember = self.enforces and (connection.is_trusted or has_answer)
-        remembered: list[bytes] = []
-        refusals: dict[int, Refusal] = {}
+        seen = placement.log_dirs
+        now, settings, nothing_is_held = self._now(), self.settings, self._memory.is_empty
+        rulings: list[_Ruling] = []
+        changes: dict[bytes, RefusedSequence | None] = {}
         for position, part in enumerate(index.parts):
-            topic, log_dir = _place_of(placement, part)
+            topic = part.topic
+            log_dir = None if topic is None else seen.get((topic, part.partition))
             if log_dir is None:
-                log_dir = _where_it_may_be(snapshot, placement, topic)
+                topic, log_dir = _place_of(placement, part)
+                log_dir = log_dir or _where_it_may_be(snapshot, placement, topic)
             if topic is None:
                 if log_dir is None:
                     continue  # a topic that nobody here has heard of: the broker answers
                 topic = str(part.topic_id)
-            key = key_of(part.producer_id, topic, part.partition) if may_remember and part.producer_id >= 0 else None
             fence = snapshot.of(topic, part.partition, log_dir)
-            verdict = self._verdict(topic, part, fence, key, now)
-            if verdict.refusal is None:
+            if fence is None and nothing_is_held:
                 continue
-            if key is not None and verdict.held is not None:
-                remembered.append(key)
-            counted = self._counters.refused if self.enforces else self._counters.would_refuse
-            counted.add(Refused(topic, part.partition, connection.client_software), part.records_bytes)
-            if self.enforces:
-                refusals[position] = Refusal(part, verdict.code, verdict.refusal)
-        if remembered and not connection.is_trusted:
-            self._forget_unless_trusted(connection, remembered)
-        return refusals
-
-    def _forget_unless_trusted(self, connection: Connection, keys: Sequence[bytes]) -> None:
-        """Nobody who cannot log in may make the gateway hold back a producer by guessing its id.
-
-        A connection that ends takes everything under way with it, so that nothing is left to overtake.
-        """
-        before = connection.when_ended
-
-        def ended() -> None:
-            if before is not None:
-                before()
-            if not connection.is_trusted:
-                for key in keys:
-                    self._memory.forget(key)
-
-        connection.when_ended = ended
-
-    def _verdict(self, topic: str, part: ProducePart, fence: Fence | None, key: bytes | None, now: int) -> Verdict:
-        """``key`` is under what the producer is remembered; ``None``: it is not."""
-        held = None if key is None or self._memory.is_empty else self._memory.get(key)
-        verdict = admission.judge(
-            topic,
-            part,
-            fence,
-            held,
-            error=self.settings.error,
-            now=now,
-            expiry_seconds=self.settings.memory_seconds,
-        )
-        if key is not None and verdict.held != held:
-            # Before the refusal is sent: a gateway that is killed in between must still know of it.
-            if verdict.held is None:
-                self._memory.forget(key)
+            key = held = None
+            if self.enforces and part.producer_id >= 0:
+                key = key_of(part.producer_id, topic, part.partition)
+                held = changes[key] if key in changes else self._memory.get(key)
+            verdict = admission.judge(
+                topic, part, fence, held, error=settings.error, now=now, expiry_seconds=settings.memory_seconds
+            )
+            if key is None or verdict.held == held:
+                key = None
             else:
-                self._memory.put(key, verdict.held)
-        return verdict
+                changes[key] = verdict.held
+            if verdict.refusal is not None:
+                refusal = Refusal(part, verdict.code, verdict.refusal)
+                rulings.append(_Ruling(position, part, topic, refusal, key))
+            elif key is not None:
+                rulings.append(_Ruling(position, part, topic, None, key))
+        return rulings, changes
+
+    @staticmethod
+    def _count(table: RefusalCount, connection: Connection, rulings: Sequence[_Ruling]) -> None:
+        for _, part, topic, refusal, _ in rulings:
+            if refusal is not None and refusal.message is not None:  # else it is the broker's own
+                table.add(Refused(topic, part.partition, connection.client_software), part.records_bytes)
 
     def _slow_down(self, connection: Connection) -> float:
         """How long the answer to a wholly refused request waits, so that a connection keeps to the rate.
@@ -272,9 +300,8 @@ def _understood_produce(newest: int) -> int:
     return min(newest, produce.MAX_VERSION)
 
 
-def _merging(connection: Connection, version: int, refusals: list[Refusal]) -> Callable[[Expected, bytearray], bytes]:
+def _merging(version: int, refusals: list[Refusal]) -> Callable[[Expected, bytearray], bytes]:
     def merge(_expected: Expected, payload: bytearray) -> bytes:
-        connection.is_trusted = True
         try:
             return merged_response(memoryview(payload), version, refusals)
         except WireError:

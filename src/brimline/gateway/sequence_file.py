@@ -24,7 +24,7 @@ from brimline.decide.sequences import RefusedSequence
 from brimline.durable_files import open_state
 from brimline.model import BadInput
 
-_MAGIC, _VERSION = b"BRIMSEQS", 1
+_MAGIC, _VERSION = b"BRIMSEQS", 2
 _HEADER = struct.Struct("<8sIII44x")
 """Magic, version, bytes of a record, slots."""
 _FACTS = struct.Struct("<Q16sqii")

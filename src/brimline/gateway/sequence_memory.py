@@ -12,6 +12,7 @@ the lowest sequence it has.
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -21,13 +22,23 @@ from brimline.gateway.sequence_file import Record, SequenceFile
 
 DEFAULT_CAPACITY = 65_536
 """One entry is one producer on one refused partition; in all three megabytes of file."""
+_HALF_OF_KEY = 8
 _EXPIRED_AT_ONCE = 500
 """Forgetting takes a microsecond or two, and frames are waiting."""
 
 
 def key_of(producer_id: int, topic: str, partition: int) -> bytes:
-    """The topic by its name, so that it is the same for clients that send names and for those that send ids."""
-    return blake2b(b"%d %d %s" % (producer_id, partition, topic.encode()), digest_size=16).digest()
+    """The topic by its name, so that it is the same for clients that send names and for those that send ids.
+
+    Its first half is the same for all keys of a topic.
+    """
+    whose = blake2b(b"%d %d %s" % (producer_id, partition, topic.encode()), digest_size=_HALF_OF_KEY).digest()
+    return _half_of(topic) + whose
+
+
+@lru_cache(maxsize=1024)
+def _half_of(topic: str) -> bytes:
+    return blake2b(topic.encode(), digest_size=_HALF_OF_KEY).digest()
 
 
 class SteadyTimeOfDay:
@@ -68,6 +79,7 @@ class SequenceMemory:
         self.warnings = tuple(self._file.warnings)
         # In the order in which they were put: the first is the oldest.
         self._records: dict[bytes, Record] = {}
+        self._by_topic: dict[bytes, dict[bytes, None]] = {}
         self._serial = 0
         self._recall(now)
         used = {record.slot for record in self._records.values()}
@@ -87,18 +99,18 @@ class SequenceMemory:
         return None if record is None else record.entry
 
     def put(self, key: bytes, entry: RefusedSequence) -> None:
-        before = self._records.pop(key, None)
-        if before is None and len(self._records) >= self._capacity:
+        if key not in self._records and len(self._records) >= self._capacity:
             self._make_room(entry.refused_at)
+        before = self._take_out(key)
         self._serial += 1
         record = Record(self._serial, self._empty_slot(), key, entry)
         self._file.store(record)
-        self._records[key] = record
+        self._put_in(record)
         if before is not None:
             self._clear(before)
 
     def forget(self, key: bytes) -> None:
-        record = self._records.pop(key, None)
+        record = self._take_out(key)
         if record is not None:
             self._clear(record)
 
@@ -116,20 +128,41 @@ class SequenceMemory:
         """An entry from the future, after the clock was set back, counts as one of now: it must not last for longer."""
         for record in sorted(self._file.records):
             self._serial = record.serial
-            older = self._records.pop(record.key, None)
+            older = self._take_out(record.key)
             if older is not None:
                 self._file.clear(older.slot)
             if record.entry.has_expired(now, self._expiry_seconds):
                 self._file.clear(record.slot)
                 continue
             refused_at = min(record.entry.refused_at, now)
-            self._records[record.key] = record._replace(entry=record.entry._replace(refused_at=refused_at))
+            self._put_in(record._replace(entry=record.entry._replace(refused_at=refused_at)))
+
+    def _put_in(self, record: Record) -> None:
+        self._records[record.key] = record
+        self._by_topic.setdefault(record.key[:_HALF_OF_KEY], {})[record.key] = None
+
+    def _take_out(self, key: bytes) -> Record | None:
+        record = self._records.pop(key, None)
+        if record is not None:
+            topic = key[:_HALF_OF_KEY]
+            del self._by_topic[topic][key]
+            if not self._by_topic[topic]:
+                del self._by_topic[topic]
+        return record
 
     def _make_room(self, now: int) -> None:
+        """The oldest entry of a topic that has no fewer than the average gives way: one topic cannot push out all.
+
+        Such a topic stays the first, so that it is not looked for every time.
+        """
         self.forget_expired(now)
-        if len(self._records) >= self._capacity:
-            self.forget(next(iter(self._records)))
-            self.evicted += 1
+        if len(self._records) < self._capacity:
+            return
+        average = len(self._records) / len(self._by_topic)
+        while len(self._by_topic[topic := next(iter(self._by_topic))]) < average:
+            self._by_topic[topic] = self._by_topic.pop(topic)
+        self.forget(next(iter(self._by_topic[topic])))
+        self.evicted += 1
 
     def _empty_slot(self) -> int:
         if self._cleared:

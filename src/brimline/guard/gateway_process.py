@@ -224,7 +224,6 @@ class Gateway:
                 upstream_family=family,
                 upstream=address,
                 source=source.address,
-                needs_login=fronted.client_protocol.uses_sasl,
                 judge=fetch_rules(self._rules, self._skips, self._counters.fetches) if may_skip else None,
                 client_tls=tls.client_context if tls and fronted.has_client_tls else None,
                 broker_tls=tls.upstream_context if tls and fronted.has_broker_tls else None,

@@ -79,6 +79,13 @@ class ProducePart(NamedTuple):
     is_control: bool
     is_transactional: bool
 
+    @property
+    def where(self) -> tuple[bytes, int]:
+        """The topic as requests and answers name it, by name or by id, and the partition."""
+        if self.topic is not None:
+            return self.topic.encode(), self.partition
+        return b"" if self.topic_id is None else self.topic_id.bytes, self.partition
+
 
 class TopicSpan(NamedTuple):
     """One topic's entry: its bytes, the bytes of its partition count, and the range of its parts in the index."""
@@ -304,3 +311,25 @@ def without(payload: memoryview, index: ProduceIndex, refused: Collection[int]) 
         count = encoded_count(topics_left, flexible=flexible)
         edits.insert(0, Edit(index.topic_count_start, index.topic_count_end, count))
     return rewritten_frame(payload, edits)
+
+
+def emptied(payload: memoryview, index: ProduceIndex, asked: Collection[int]) -> bytes:
+    """The whole frame with these parts only, and without their records.
+
+    A broker stores nothing for it, and its answer tells whom it turns away: it looks at rights first, at records then.
+    ``asked`` holds positions in ``index.parts``.
+    """
+    flexible = is_flexible(PRODUCE, index.version)
+    no_tags = b"\0" if flexible else b""
+    no_records = b"\1\0" if flexible else bytes(_INT32.size)
+    topics = bytearray()
+    topic_count = 0
+    for topic in index.topics:
+        parts = [index.parts[position] for position in range(topic.first_part, topic.parts_end) if position in asked]
+        if parts:
+            topic_count += 1
+            topics += payload[topic.start : topic.count_start]
+            topics += encoded_count(len(parts), flexible=flexible)
+            topics += b"".join(_INT32.pack(part.partition) + no_records for part in parts) + no_tags
+    head = bytes(payload[: index.topic_count_start]) + encoded_count(topic_count, flexible=flexible)
+    return _INT32.pack(len(head) + len(topics) + len(no_tags)) + head + topics + no_tags

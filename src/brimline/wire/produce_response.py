@@ -25,6 +25,7 @@ _FIRST_VERSION_WITH_LOG_START_OFFSET = 5
 _FIRST_VERSION_WITH_MESSAGE = 8
 
 _INT32 = Struct(">i")
+_NUMBER_AND_CODE = Struct(">ih")
 _UNKNOWN = -1
 _UUID_SIZE = 16
 # Smallest possible encodings, to check a count before it is believed.
@@ -85,6 +86,21 @@ def merged_response(payload: memoryview, version: int, refusals: Iterable[Refusa
     if reader.remaining:
         raise Malformed(f"an answer to Produce with {reader.remaining} bytes too many")
     return b"".join(rewritten_frame(payload, edits))
+
+
+def error_codes(payload: memoryview, version: int) -> dict[tuple[bytes, int], int]:
+    """The broker's code for each partition that it answers, by ``ProducePart.where``."""
+    layout = _Layout(version)
+    reader = Reader(payload, flexible=layout.flexible)
+    reader.int32()  # correlation id
+    reader.skip_tags()
+    codes = {}
+    for _ in range(reader.count_not_null(smallest_element=_SMALLEST_TOPIC)):
+        topic = layout.read_topic(reader)
+        for start in topic.partition_starts:
+            partition, code = _NUMBER_AND_CODE.unpack_from(payload, start)
+            codes[topic.key, partition] = code
+    return codes
 
 
 class _AnsweredTopic(NamedTuple):
