@@ -123,7 +123,7 @@ def test_the_memory_of_refused_sequences(state_dir: Path) -> None:
 def test_a_memory_of_another_version_is_made_anew(state_dir: Path) -> None:
     path = state_dir / "sequences-1.map"
     content = bytearray(path.read_bytes())
-    struct.pack_into("<I", content, 8, 2)
+    struct.pack_into("<I", content, 8, 1)
     path.write_bytes(content)
 
     memory = SequenceFile(path, 2)
@@ -131,7 +131,7 @@ def test_a_memory_of_another_version_is_made_anew(state_dir: Path) -> None:
 
     assert memory.records == []
     assert memory.warnings == [
-        f"{path} was the memory of refused sequences of another brimline (version 2, and not 1) and has been made anew"
+        f"{path} was the memory of refused sequences of another brimline (version 1, and not 2) and has been made anew"
     ]
 
 
