@@ -22,7 +22,7 @@ _ACCEPTED_AT_ONCE = 64
 _SWEEP_SECONDS = 1.0
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _BIND_ADDRESS_NO_PORT = 24
-"""Linux' IP_BIND_ADDRESS_NO_PORT, which the socket module does not name; it counts for IPv6, too."""
+"""Linux' IP_BIND_ADDRESS_NO_PORT, for which not every Python has a name; it counts for IPv6, too."""
 _KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
 
 
