@@ -6,7 +6,7 @@
 Read ``supervisor`` first: it is why a sandbox leaves nothing behind.
 """
 
-from brimline.sandbox.broker import Broker
+from brimline.sandbox.broker import Broker, SupervisedProcess
 from brimline.sandbox.cluster import Sandbox
 from brimline.sandbox.errors import (
     BadSpec,
@@ -35,6 +35,7 @@ __all__ = [
     "SandboxGone",
     "SandboxSpec",
     "SecuritySpec",
+    "SupervisedProcess",
     "VolumeSpec",
     "why_no_real_volumes",
 ]

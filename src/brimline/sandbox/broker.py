@@ -1,4 +1,4 @@
-"""One Kafka process of a sandbox: start, stop, kill, and what it last said."""
+"""The processes of a sandbox: start, stop, kill, and what a Kafka last said."""
 
 import signal
 import time
@@ -17,26 +17,29 @@ STOP_TIMEOUT = 240.0
 _POLL = 0.02
 
 
-class KafkaProcess:
-    """A node's JVM, by name. Names stay; processes come and go under them."""
+class SupervisedProcess:
+    """A process by name, which ends with the sandbox. Names stay; processes come and go under them."""
 
-    def __init__(self, node: Node, argv: list[str], namespace: Namespace) -> None:
-        self.node = node
+    def __init__(self, name: str, argv: list[str], namespace: Namespace, directory: Path, output: Path) -> None:
+        """``output`` takes what it writes to its standard output and error, of all its lives."""
+        self.name = name
         self._argv = argv
         self._namespace = namespace
+        self._directory = directory
+        self.output = output
         self._pid: int | None = None
 
     @property
     def pid(self) -> int:
         """The process id as this machine sees it, of the running or else the last process."""
         if self._pid is None:
-            raise BrokerFailed(f"{self.node.name} was never started")
+            raise BrokerFailed(f"{self.name} was never started")
         return self._pid
 
     @property
     def exit_code(self) -> int | None:
         """``None`` while it runs; negative if a signal ended it."""
-        return self._namespace.exit_code(self.node.name)
+        return self._namespace.exit_code(self.name)
 
     @property
     def is_running(self) -> bool:
@@ -45,8 +48,7 @@ class KafkaProcess:
     def launch(self) -> None:
         """Start the process and return at once; does nothing if it runs."""
         if not self.is_running:
-            home = self.node.home
-            self._pid = self._namespace.spawn(self.node.name, self._argv, directory=home, output=home / "stdio.log")
+            self._pid = self._namespace.spawn(self.name, self._argv, directory=self._directory, output=self.output)
 
     def stop(self) -> None:
         """A clean shutdown, waited for."""
@@ -55,6 +57,34 @@ class KafkaProcess:
     def kill(self) -> None:
         """The process is gone at once, as after ``kill -9``."""
         self._end(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """Does nothing if it has ended."""
+        self._namespace.signal(self.name, number)
+
+    def complaint(self) -> str:
+        """What it last wrote."""
+        path = self._namespace.outside(self.output)
+        return "\n".join(path.read_text(errors="replace").splitlines()[-30:]) if path.is_file() else ""
+
+    def _end(self, number: int) -> None:
+        if not self.is_running:
+            return
+        self.signal(number)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while self.is_running:
+            if time.monotonic() > deadline:
+                message = f"{self.name} did not stop within {STOP_TIMEOUT:.0f} s: kill it instead"
+                raise BrokerFailed(message, self.complaint())
+            time.sleep(_POLL)
+
+
+class KafkaProcess(SupervisedProcess):
+    """A node's JVM."""
+
+    def __init__(self, node: Node, argv: list[str], namespace: Namespace) -> None:
+        super().__init__(node.name, argv, namespace, node.home, node.home / "stdio.log")
+        self.node = node
 
     def log_tail(self, lines: int = 30) -> str:
         """The last lines of its log and of what it wrote to its standard output and error."""
@@ -81,17 +111,6 @@ class KafkaProcess:
                 raise BrokerFailed(message, self.complaint())
             if time.monotonic() > deadline:
                 message = f"{self.node.name} took more than {START_TIMEOUT:.0f} s while {doing}"
-                raise BrokerFailed(message, self.complaint())
-            time.sleep(_POLL)
-
-    def _end(self, number: int) -> None:
-        if not self.is_running:
-            return
-        self._namespace.signal(self.node.name, number)
-        deadline = time.monotonic() + STOP_TIMEOUT
-        while self.is_running:
-            if time.monotonic() > deadline:
-                message = f"{self.node.name} did not stop within {STOP_TIMEOUT:.0f} s: kill it instead"
                 raise BrokerFailed(message, self.complaint())
             time.sleep(_POLL)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from brimline.model import Bytes
 from brimline.sandbox import filling, tools
-from brimline.sandbox.broker import Broker, KafkaProcess
+from brimline.sandbox.broker import Broker, KafkaProcess, SupervisedProcess
 from brimline.sandbox.class_archive import archive_options
 from brimline.sandbox.errors import BadSpec, SandboxGone
 from brimline.sandbox.formatting import formatted_dir, random_id
@@ -101,6 +101,18 @@ class Sandbox:
         if broker_id not in self._brokers:
             raise BadSpec(f"no broker {broker_id} in this sandbox: it has {', '.join(map(str, self._brokers))}")
         return self._brokers[broker_id]
+
+    @property
+    def controller(self) -> KafkaProcess | None:
+        """``None``: the only broker is the controller too."""
+        return self._controller
+
+    def process(self, name: str, argv: Sequence[str], home: Path) -> SupervisedProcess:
+        """A command that runs beside the brokers, where their paths are valid, and ends with the sandbox; not started.
+
+        It works in ``home``, where what it says is in ``<name>.log``.
+        """
+        return SupervisedProcess(name, list(argv), self._namespace, home, home / f"{name}.log")
 
     @property
     def pid(self) -> int:
