@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from bench import client_sharing
 from bench.client_matrix_site import Site, running_site, shortened
 from brimline.decide.admission import RejectError
-from tests.integration.gateway_clients.clients import CLIENTS, IDEMPOTENT_CLIENTS, Client
+from brimline.torture.clients.table import CLIENTS, IDEMPOTENT_CLIENTS, Client
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from bench.client_matrix_site import SMALL_SEGMENTS, Site, shortened
 from brimline.decide.admission import RejectError
-from tests.integration.gateway_clients.clients import JAVA_4
+from brimline.torture.clients.table import JAVA_4
 from tests.integration.gateway_clients.load import Load, producing
 
 RATE = 2000.0

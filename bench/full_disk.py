@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.ratio import AgainstGoal
 from brimline.sandbox import Sandbox
+from brimline.torture.clients.table import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.full_disks import (
     BY_PERCENT,
     FIRST,
@@ -23,7 +24,6 @@ from tests.integration.full_disks import (
     two_disks,
     wait_for_refusal,
 )
-from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import RunningGateway, gateway

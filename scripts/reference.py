@@ -34,6 +34,9 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("fleet", "synth"),
     ("sandbox",),
     ("sandbox", "up"),
+    ("torture",),
+    ("torture", "run"),
+    ("torture", "check"),
 )
 # argparse folds its lines to the terminal.
 WIDTH = 110

@@ -13,8 +13,8 @@ from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from brimline.torture.clients.table import JAVA_4
 from tests.integration.cluster import create_topic
-from tests.integration.gateway_clients.clients import JAVA_4
 from tests.integration.gatewayed import RunningGateway
 from tests.integration.kafka_clients import kafka_admin, kafka_consumer, meanwhile
 from tests.waiting import PATIENCE_SECONDS, eventually

@@ -1,50 +1,13 @@
-"""kafka-python's clients for the length of a block: made, watched and closed here. Their end fails no test.
-
-Its producer waits for what is on its way when it is closed, raises when that takes too long, and raises once more when
-it is collected. Here it is ended first: what a test wants to be stored it has waited for before.
-"""
+"""kafka-python's clients for the length of a block, and what goes on meanwhile. Their end fails no test."""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-
+from brimline.torture.kafka_clients import kafka_admin as kafka_admin
+from brimline.torture.kafka_clients import kafka_consumer as kafka_consumer
+from brimline.torture.kafka_clients import kafka_producer as kafka_producer
 from tests.waiting import PATIENCE_SECONDS
-
-_PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
-_PATIENT = {"bootstrap_timeout_ms": _PATIENCE_MS}
-
-
-@contextmanager
-def kafka_producer(servers: str, **settings: Any) -> Iterator[KafkaProducer]:
-    producer = KafkaProducer(bootstrap_servers=servers, **{**_PATIENT, "delivery_timeout_ms": _PATIENCE_MS, **settings})
-    try:
-        yield producer
-    finally:
-        # What is on its way fails now: then there is nothing that closing could wait for.
-        producer._sender.force_close()
-        producer._sender.join(PATIENCE_SECONDS)
-        producer.close(timeout=0)
-
-
-@contextmanager
-def kafka_consumer(servers: str, *topics: str, **settings: Any) -> Iterator[KafkaConsumer]:
-    consumer = KafkaConsumer(*topics, bootstrap_servers=servers, **{**_PATIENT, **settings})
-    try:
-        yield consumer
-    finally:
-        consumer.close()
-
-
-@contextmanager
-def kafka_admin(servers: str) -> Iterator[KafkaAdminClient]:
-    client = KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=_PATIENCE_MS, **_PATIENT)
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from brimline.sandbox import Sandbox
+from brimline.torture.clients.table import JAVA_4, KAFKA_PYTHON, Client
 from tests.integration.cluster import create_topic
-from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, Client
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.verification import verify_transactions
 

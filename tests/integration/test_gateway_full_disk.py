@@ -10,6 +10,7 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox
+from brimline.torture.clients.table import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.full_disks import (
     BY_PERCENT,
     FIRST,
@@ -35,7 +36,6 @@ from tests.integration.full_disks import (
     watched_level,
     write_ballast,
 )
-from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import RunningGateway, gateway, state_dir

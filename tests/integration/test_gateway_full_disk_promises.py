@@ -15,6 +15,8 @@ from confluent_kafka import Producer
 from kafka import TopicPartition
 
 from brimline.sandbox import Broker, Sandbox
+from brimline.torture.clients.table import JAVA_4, LIBRDKAFKA, LIBRDKAFKA_IDEMPOTENT, Client
+from brimline.torture.read_back import read_back
 from tests.integration.full_disks import (
     BY_PERCENT,
     FIRST,
@@ -33,9 +35,7 @@ from tests.integration.full_disks import (
     verify_unharmed,
     wait_for_refusal,
 )
-from tests.integration.gateway_clients.clients import JAVA_4, LIBRDKAFKA, LIBRDKAFKA_IDEMPOTENT, Client
 from tests.integration.gateway_clients.load import producing
-from tests.integration.gateway_clients.read_back import read_back
 from tests.integration.gateway_clients.verification import verify_read_back, verify_transactions
 from tests.integration.gatewayed import gateway
 from tests.integration.kafka_clients import kafka_consumer

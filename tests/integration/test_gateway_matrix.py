@@ -17,9 +17,9 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from brimline.torture.clients.table import CLIENTS, JAVA_3, JAVA_4, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.cluster import admin, create_topic
 from tests.integration.full_disks import NEVER_LATE, wait_for_refusal
-from tests.integration.gateway_clients.clients import CLIENTS, JAVA_3, JAVA_4, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.groups import Group, consuming
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back, verify_transactions

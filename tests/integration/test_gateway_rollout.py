@@ -16,8 +16,8 @@ from kafka import KafkaAdminClient
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from brimline.torture.clients.table import JAVA_4, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.cluster import brimline_inside, create_topic
-from tests.integration.gateway_clients.clients import JAVA_4, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config

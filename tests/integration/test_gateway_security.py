@@ -19,12 +19,12 @@ from brimline.model import Bytes, FailureKind
 from brimline.observe.java_properties import JavaProperties, PropertyEntry
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from brimline.sandbox.certificates import Authority
+from brimline.torture.clients.table import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client
+from brimline.torture.read_back import read_back
 from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.full_disks import topic_id
-from tests.integration.gateway_clients.clients import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.logins import Login
-from tests.integration.gateway_clients.read_back import read_back
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config
 from tests.integration.kafka_clients import kafka_admin, kafka_producer

@@ -25,6 +25,7 @@ COMMANDS = {
     "reclaim": "show, or delete, the oldest segments on a disk above its ceiling",
     "sandbox": "run a real Kafka cluster on small volumes",
     "status": "show what a running guard knows, and what the gateway refuses",
+    "torture": "try hard to break Brimline in a sandbox, and judge what came of it",
     "unfence": "lift a fence that was put up by hand",
 }
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.integration.gateway_clients.clients import Client
-from tests.integration.gateway_clients.process import ClientProcess
+from brimline.torture.clients.process import ClientProcess
+from brimline.torture.clients.table import Client
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 

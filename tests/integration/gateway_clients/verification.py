@@ -1,11 +1,16 @@
 """The promise every test under load ends with: what was acknowledged is stored once, in order, where it was said."""
 
-from collections import Counter
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 from brimline.sandbox import Sandbox
+from brimline.torture.history import ONCE, STORED, Acked, Client
+from brimline.torture.history import Stored as StoredEvent
+from brimline.torture.judge import Facts, acknowledged_stored, once_in_order
+from brimline.torture.read_back import Stored, read_back
 from tests.integration.gateway_clients.load import Load
-from tests.integration.gateway_clients.read_back import Stored, read_back
+
+Numbered = Sequence[tuple[int, Stored]]
+"""Records with their numbers, in the order of the log."""
 
 
 def verify_read_back(sandbox: Sandbox, load: Load, *, exactly_once: bool | None = None) -> dict[int, list[int]]:
@@ -16,13 +21,11 @@ def verify_read_back(sandbox: Sandbox, load: Load, *, exactly_once: bool | None 
     """
     strict = load.client.is_idempotent if exactly_once is None else exactly_once
     stored = {partition: stored_by(sandbox, load, partition) for partition in set(load.partitions)}
-    for partition, records in stored.items():
-        numbers = [number for number, _ in records]
-        missing = sorted(load.acked(partition) - set(numbers))
-        assert not missing, f"{load.name}, partition {partition}: {len(missing)} acknowledged but lost: {missing[:10]}"
-        if strict:
-            _verify_once_in_order(load, partition, numbers)
-        _verify_offsets(load, partition, {stored.offset: number for number, stored in records})
+    facts = _facts(load, stored, ONCE if strict else STORED)
+    for each in load.acknowledged:
+        facts.add(0, Acked(client=load.name, number=each.number, partition=each.partition, offset=each.offset))
+    violations = [each.sentence for each in (*acknowledged_stored(facts), *once_in_order(facts))]
+    assert not violations, f"{len(violations)} violations: {violations[:10]}"
     return {partition: [number for number, _ in records] for partition, records in stored.items()}
 
 
@@ -32,11 +35,12 @@ def verify_transactions(sandbox: Sandbox, load: Load) -> None:
     The outcome of a ``fatal`` one is not known to the application: it may be there, but only as a whole.
     """
     for partition in load.partitions:
-        seen = [number for number, _ in stored_by(sandbox, load, partition, committed=True)]
-        _verify_once_in_order(load, partition, seen)
+        stored = stored_by(sandbox, load, partition, committed=True)
+        assert [each.sentence for each in once_in_order(_facts(load, {partition: stored}, ONCE))][:10] == []
+        seen = {number for number, _ in stored}
         for transaction in load.transactions:
             members = {each for each in transaction.numbers if load.partition_of(each) == partition}
-            found = members & set(seen)
+            found = members & seen
             possible: dict[str, list[set[int]]] = {
                 "committed": [members],
                 "aborted": [set()],
@@ -57,18 +61,15 @@ def stored_by(sandbox: Sandbox, load: Load, partition: int, *, committed: bool =
     ]
 
 
-def _verify_once_in_order(load: Load, partition: int, numbers: list[int]) -> None:
-    doubled = [number for number, times in Counter(numbers).items() if times > 1]
-    assert not doubled, f"{load.name}, partition {partition}: {len(doubled)} stored more than once: {doubled[:10]}"
-    for before, after in pairwise(numbers):
-        assert before < after, f"{load.name}, partition {partition}: {after} is stored behind {before}"
-
-
-def _verify_offsets(load: Load, partition: int, number_at: dict[int, int]) -> None:
-    for each in load.acknowledged:
-        if each.partition == partition and each.offset >= 0:
-            found = number_at.get(each.offset)
-            assert found == each.number, (
-                f"{load.name}, partition {partition}: {each.number} was acknowledged at offset {each.offset}, "
-                f"where {found} is stored"
+def _facts(load: Load, stored: Mapping[int, Numbered], promise: str) -> Facts:
+    facts = Facts()
+    facts.add(0, Client(client=load.name, topic=load.topic, promise=promise))
+    for partition, records in stored.items():
+        for number, record in records:
+            facts.add(
+                0,
+                StoredEvent(
+                    topic=load.topic, partition=partition, offset=record.offset, client=load.name, number=number
+                ),
             )
+    return facts

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tests.integration.gateway_clients import java_clients
+from brimline.torture.clients import java_clients
 
-_PACKAGE = "tests.integration.gateway_clients"
+_PACKAGE = "brimline.torture.clients"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Client:
         return self.name
 
     def command(self, arguments: Iterable[str], properties: Mapping[str, str]) -> list[str]:
-        """To be run in the project's root. ``properties`` win over the client's own."""
+        """``properties`` win over the client's own."""
         given = {**self.properties, **properties}
         options = [word for key, value in given.items() for word in ("--property", f"{key}={value}")]
         if self.java_version:

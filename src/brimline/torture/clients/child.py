@@ -2,10 +2,12 @@
 
 Options: ``--bootstrap-servers``, ``--topic``, ``--partitions 0,1`` (used in turn), ``--rate`` (records per second),
 ``--count`` (default: until told to stop), ``--name``, ``--value-bytes`` (pad with blanks up to this size) and any
-number of ``--property key=value`` in the client library's own names.
+number of ``--property key=value`` in the client library's own names. ``--tell-sends yes``: a line for every record
+before it is handed to the client.
 
 Record number n has the value ``<name>-<partition>-<n>``. One JSON object per line comes out:
 
+    {"sent": n, "at": seconds since 1970}                it is about to be handed to the client
     {"acked": n, "partition": p, "offset": o}            the client told the application that it is stored
     {"failed": n, "error": "Name", "text": "…"}          the client told the application that it gave up
     {"done": {"sent": …, "acked": …, "failed": …}}       last line, after a flush
@@ -32,6 +34,7 @@ class Options:
     count: int | None
     name: str
     value_bytes: int
+    tells_sends: bool
     properties: dict[str, str]
 
 
@@ -51,6 +54,7 @@ def parse_options() -> Options:
     parser.add_argument("--count", type=int)
     parser.add_argument("--name", required=True)
     parser.add_argument("--value-bytes", type=int, default=0)
+    parser.add_argument("--tell-sends", choices=("yes", "no"), default="no")
     parser.add_argument("--property", action="append", default=[])
     given = parser.parse_args()
     return Options(
@@ -61,6 +65,7 @@ def parse_options() -> Options:
         count=given.count,
         name=given.name,
         value_bytes=given.value_bytes,
+        tells_sends=given.tell_sends == "yes",
         properties=dict(each.split("=", 1) for each in given.property),
     )
 
@@ -113,10 +118,16 @@ def paced_records(options: Options, stop: threading.Event) -> Iterator[Record]:
 class Report:
     """The lines that come out; any thread may report."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options) -> None:
+        self._tells_sends = options.tells_sends
         self._lock = threading.Lock()
         self._acked = 0
         self._failed = 0
+
+    def sent(self, number: int) -> None:
+        if self._tells_sends:
+            with self._lock:
+                _say({"sent": number, "at": time.time()})
 
     def acked(self, number: int, partition: int, offset: int) -> None:
         with self._lock:

@@ -5,16 +5,17 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
-from tests.integration.gateway_clients.child import Record, Report, asked_to_stop, paced_records, parse_options, typed
-from tests.integration.kafka_clients import kafka_producer
+from brimline.torture.clients.child import Record, Report, asked_to_stop, paced_records, parse_options, typed
+from brimline.torture.kafka_clients import kafka_producer
 
 
 def main() -> None:
-    options, stop, report = parse_options(), asked_to_stop(), Report()
-    sent = 0
+    options, stop = parse_options(), asked_to_stop()
+    report, sent = Report(options), 0
     with kafka_producer(options.bootstrap_servers, client_id=options.name, **typed(options.properties)) as producer:
         for record in paced_records(options, stop):
             sent += 1
+            report.sent(record.number)
             try:
                 future = producer.send(options.topic, record.value, partition=record.partition)
             except KafkaError as error:

@@ -25,8 +25,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Kafka's own Java clients for tests, with their defaults, driven by options and reporting in JSON lines: the same
- * options and the same lines as the Python clients beside it (gateway_clients/child.py explains both).
+ * Kafka's own Java clients for tests and torture, with their defaults, driven by options and reporting in JSON lines: the same
+ * options and the same lines as the Python clients beside it (child.py explains both).
  *
  * <p>Modes: {@code produce} (with {@code --transactional ID}: in transactions), {@code consume}, a consumer group, and
  * {@code describe}, an admin that describes the log dirs of {@code --broker}.
@@ -132,6 +132,10 @@ public final class KafkaTestClient {
     private static void send(KafkaProducer<String, String> producer, int number) {
         int partition = Pace.partitionOf(number);
         String value = padded(option("--name") + "-" + partition + "-" + number);
+        if ("yes".equals(option("--tell-sends"))) {
+            long now = System.currentTimeMillis();
+            say("{\"sent\": %d, \"at\": %d.%03d}", number, now / 1000, now % 1000);
+        }
         try {
             producer.send(
                     new ProducerRecord<>(option("--topic"), partition, null, value),

@@ -8,11 +8,12 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from aiokafka.structs import RecordMetadata  # type: ignore[import-untyped]
 
-from tests.integration.gateway_clients.child import Record, Report, asked_to_stop, due_records, parse_options, typed
+from brimline.torture.clients.child import Record, Report, asked_to_stop, due_records, parse_options, typed
 
 
 async def main() -> None:
-    options, stop, report = parse_options(), asked_to_stop(), Report()
+    options, stop = parse_options(), asked_to_stop()
+    report = Report(options)
     producer = AIOKafkaProducer(
         bootstrap_servers=options.bootstrap_servers, client_id=options.name, **typed(options.properties)
     )
@@ -23,6 +24,7 @@ async def main() -> None:
         if stop.is_set():
             break
         sent += 1
+        report.sent(record.number)
         try:
             future = await producer.send(options.topic, record.value, partition=record.partition)
         except KafkaError as error:

@@ -1,4 +1,4 @@
-"""Kafka's own Java clients: one source file, compiled once per test run.
+"""Kafka's own Java clients: one source file, compiled once per process.
 
 It is compiled against the oldest client that it runs with: Kafka keeps its client interfaces compatible from there on.
 """
@@ -15,8 +15,7 @@ from brimline.sandbox.class_archive import kafka_command
 from brimline.sandbox.jar_cache import kafka_jars
 from brimline.sandbox.java import QUICK_START, class_path, find_java, stock_jars
 
-SOURCE = Path(__file__).parents[2] / "java" / "KafkaTestClient.java"
-
+SOURCE = Path(__file__).with_name("KafkaTestClient.java")
 
 OLDEST_CLIENT = "3.9.2"
 _JAVAC_QUICK_START = [f"-J{option}" for option in QUICK_START]

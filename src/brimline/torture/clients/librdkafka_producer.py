@@ -4,13 +4,14 @@ import threading
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from tests.integration.gateway_clients.child import Record, Report, asked_to_stop, paced_records, parse_options
+from brimline.torture.clients.child import Record, Report, asked_to_stop, paced_records, parse_options
 
 POLL_SECONDS = 0.1
 
 
 def main() -> None:
-    options, stop, report = parse_options(), asked_to_stop(), Report()
+    options, stop = parse_options(), asked_to_stop()
+    report = Report(options)
     producer = Producer(
         {"bootstrap.servers": options.bootstrap_servers, "client.id": options.name, **options.properties}
     )
@@ -20,6 +21,7 @@ def main() -> None:
     sent = 0
     for record in paced_records(options, stop):
         sent += 1
+        report.sent(record.number)
         send(producer, options.topic, record, report)
     while producer.flush(POLL_SECONDS):
         pass

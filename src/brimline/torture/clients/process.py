@@ -1,16 +1,13 @@
-"""A client's process: its lines are read as they come, its complaint is kept, and it never outlives the test run."""
+"""A client's process: its lines are read as they come, its complaint is kept, and it never outlives whoever made it."""
 
 import json
 import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from tests.waiting import PATIENCE_SECONDS
-
-PROJECT = Path(__file__).parents[3]
+_PATIENCE_SECONDS = 240.0
 
 
 class ClientProcess:
@@ -20,7 +17,7 @@ class ClientProcess:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
         # Its input is held open by us: it ends when we do, in whatever way.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, cwd=PROJECT
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
         self._reading = threading.Thread(target=self._read, args=(heard,))
         self._reading.start()
@@ -46,8 +43,8 @@ class ClientProcess:
     def kill(self) -> None:
         self._process.kill()
 
-    def wait(self, seconds: float = PATIENCE_SECONDS) -> None:
-        """Until it ended by itself and every line is read; it fails the test if it does not end."""
+    def wait(self, seconds: float = _PATIENCE_SECONDS) -> None:
+        """Until it ended by itself and every line is read; raises ``AssertionError`` if it does not end."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -1,12 +1,14 @@
 """What a partition really holds, read from the broker itself, never through a gateway: every record, nothing hidden."""
 
+import time
 from dataclasses import dataclass
 
 from kafka import KafkaConsumer, TopicPartition
 
 from brimline.sandbox import Sandbox
-from tests.integration.kafka_clients import kafka_consumer
-from tests.waiting import eventually
+from brimline.torture.kafka_clients import kafka_consumer
+
+_PATIENCE_SECONDS = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,10 @@ def read_back(sandbox: Sandbox, topic: str, partition: int, *, committed: bool =
         consumer.assign([where])
         end = consumer.end_offsets([where])[where]
         consumer.seek_to_beginning(where)
-        eventually(lambda: _read_on(consumer, where, stored) >= end, pause=0)
+        give_up_at = time.monotonic() + _PATIENCE_SECONDS
+        while _read_on(consumer, where, stored) < end:
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"{topic}-{partition} cannot be read to its end at {end}")
     return stored
 
 
