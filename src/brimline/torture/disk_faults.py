@@ -151,3 +151,22 @@ def hung(stage: Stage) -> Undo:
         station.broker.signal(signal.SIGCONT)
 
     return undo
+
+
+@fault(
+    "disk-full-hang",
+    "a foreign file fills a volume, which then answers nothing; the broker on it stands still",
+    undone_by="it answers again, and the file is removed",
+    touches="disk broker cluster",
+    needs=_fuse,
+)
+def full_and_hung(stage: Stage) -> Undo:
+    unfill = _fill(stage, _LEFT_ON_A_FULL_DISK)
+    came_true(lambda: str(stage.log_dir) in (stage.station.fenced() or {}), _FILLING_SECONDS)
+    answer = hung(stage)
+
+    def undo() -> None:
+        answer()
+        unfill()
+
+    return undo

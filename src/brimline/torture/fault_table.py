@@ -47,13 +47,14 @@ class Stage:
         how()
 
     def bring_back(self, process: SupervisedProcess) -> None:
-        """Should it end at once, the witness sees it: from here on it is expected to run."""
-        process.launch()
+        """And wait for it. Should it end at once, the witness sees it: from here on it is expected to run."""
+        if process in (self.station.gateway, self.station.guard):
+            self.station.launch(process)
+        else:
+            process.launch()
         self.witness.expected_down.discard(process.name)
         if process is self.station.broker:
             self.station.broker.start()
-        elif process is self.station.gateway:
-            self.station.wait_for_gateway()
 
     def restart_ours(self, change: Callable[[], None]) -> None:
         """``kill -9`` of gateway and guard, and a start after ``change``: what they keep is read again."""

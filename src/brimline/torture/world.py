@@ -120,25 +120,18 @@ class Station:
                 since[fence["logDir"]] = min(fence["since"], since.get(fence["logDir"], fence["since"]))
         return since
 
-    def wait_for_gateway(self) -> bool:
-        """Until it takes connections, whatever else works; it has looked at every disk by then."""
-        came_true(lambda: self._accepts() or not self.gateway.is_running)
-        return self.gateway.is_running
+    def launch(self, process: SupervisedProcess) -> bool:
+        """Gateway or guard: start it and wait until it says that it is there; whether it is."""
+        log = self.sandbox.outside(process.output)
+        before = _starts_in(log)
+        process.launch()
+        came_true(lambda: _starts_in(log) > before or not process.is_running)
+        return process.is_running
 
     def serves(self) -> bool:
         """Whether a client that connects to the gateway gets an answer of the broker."""
-        return log_offsets(self._gateway_port, [(KEPT, 0)], LOG_END) is not None
-
-    @property
-    def _gateway_port(self) -> int:
-        return int(self.broker.address.rpartition(":")[2])
-
-    def _accepts(self) -> bool:
-        try:
-            with socket.create_connection(("127.0.0.1", self._gateway_port), timeout=_CONTROL_TIMEOUT):
-                return True
-        except OSError:
-            return False
+        port = int(self.broker.address.rpartition(":")[2])
+        return log_offsets(port, [(KEPT, 0)], LOG_END) is not None
 
 
 class World:
@@ -166,11 +159,9 @@ class World:
         for topic in TOPICS:
             self.create_topic(topic)
         for station in self.stations.values():
-            station.gateway.launch()
-            station.guard.launch()
-        for station in self.stations.values():
-            if not station.wait_for_gateway():
-                raise TortureFailed(f"the gateway does not start: {station.gateway.complaint()[-2000:]}")
+            for process in (station.gateway, station.guard):
+                if not station.launch(process):
+                    raise TortureFailed(f"{process.name} does not start: {process.complaint()[-2000:]}")
 
     @contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
@@ -273,6 +264,10 @@ def _station(sandbox: Sandbox, broker: Broker) -> Station:
         config=config,
         clock=clock,
     )
+
+
+def _starts_in(log: Path) -> int:
+    return log.read_text(errors="replace").count('"event": "started"') if log.is_file() else 0
 
 
 def write_config(
