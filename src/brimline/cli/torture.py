@@ -125,7 +125,8 @@ def report(facts: "Facts", verdicts: "Sequence[Verdict]", history: Path) -> str:
     lines = [""]
     if facts.begun and facts.finished:
         lines.append(
-            f"Kafka {facts.begun.version}, {facts.begun.brokers} brokers, seed {facts.begun.seed}: "
+            f"Kafka {facts.begun.version}, {facts.begun.brokers} broker{'s' * (facts.begun.brokers > 1)}, "
+            f"seed {facts.begun.seed}: "
             f"{facts.finished.faults} faults in {facts.finished.minutes:.1f} minutes"
         )
     lines += [
