@@ -31,6 +31,7 @@ from brimline.gateway.loop import EventLoop
 from brimline.gateway.placement import Placement
 from brimline.gateway.rules import Rules, RuleSettings
 from brimline.gateway.sequence_memory import SequenceMemory
+from brimline.torture.hostile_mutations import mutated
 from brimline.wire import produce
 from brimline.wire.errors import WireError
 from brimline.wire.produce_response import Refusal, refusing_response
@@ -197,28 +198,6 @@ def send_and_forget(gateway: Running, data: bytes) -> None:
 
 
 # Mutations -------------------------------------------------------------------------------------------------------
-
-INTERESTING = (b"\0", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0")
-
-
-def mutated(whole: bytes, randomness: random.Random) -> bytes:
-    """Some bytes are others, are gone or come twice. The length is right: the damage is inside."""
-    payload = bytearray(whole[4:])
-    for _ in range(randomness.choice((1, 1, 1, 2, 4))):
-        at = randomness.randrange(len(payload) + 1)
-        what = randomness.randrange(5)
-        if what == 0:
-            payload[at : at + 1] = randomness.randbytes(1)
-        elif what == 1:
-            value = randomness.choice(INTERESTING)
-            payload[at : at + len(value)] = value
-        elif what == 2:
-            del payload[at : at + randomness.randrange(1, 9)]
-        elif what == 3:
-            payload[at:at] = payload[at : at + randomness.randrange(1, 40)]
-        else:
-            del payload[at:]
-    return frame(payload)
 
 
 def mutated_stream(frames: Sequence[bytes], count: int, randomness: random.Random) -> bytes:

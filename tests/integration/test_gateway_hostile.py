@@ -12,12 +12,12 @@ from uuid import UUID
 import pytest
 
 from brimline.sandbox import Sandbox
-from tests.gateway.test_hostile import mutated
+from brimline.torture.hostile_mutations import mutated
+from brimline.torture.hostile_odd_produce import odd_requests
 from tests.integration.cluster import create_topic
 from tests.integration.full_disks import NO_LIMIT, create_topic_in, end_offset, topic_id, two_disks
 from tests.integration.gatewayed import RunningGateway, gateway
 from tests.waiting import PATIENCE_SECONDS
-from tests.wire.odd_produce import odd_requests
 from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
 
 pytestmark = pytest.mark.integration
