@@ -37,6 +37,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("torture",),
     ("torture", "run"),
     ("torture", "check"),
+    ("torture", "hostile"),
 )
 # argparse folds its lines to the terminal.
 WIDTH = 110

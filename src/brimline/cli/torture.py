@@ -18,7 +18,8 @@ Try hard to break Brimline, in a sandbox of its own, and judge what came of it.
 libraries write numbered records through the gateways, and meanwhile injects faults by a seeded schedule: kills, stops
 and restarts, disks that fill, hang or come back empty, damaged state, jumping clocks, moving leaders. Everything that
 is done and seen is written to a history. At the end all records are read back from the brokers, and every invariant is
-judged. `check` judges a history again. docs/torture.md explains the invariants and the faults.
+judged. `check` judges a history again. `hostile` sends frames that nobody should send, at a real broker behind a fence.
+docs/torture.md explains the invariants and the faults.
 """
 RUN_EPILOG = """\
 examples:
@@ -42,9 +43,11 @@ MOST_SHOWN = 5
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    from brimline.torture import hostile
+
     raw = argparse.RawDescriptionHelpFormatter
     torture = subparsers.add_parser("torture", description=DESCRIPTION, formatter_class=raw)
-    actions = torture.add_subparsers(dest="action", required=True, metavar="run|check")
+    actions = torture.add_subparsers(dest="action", required=True, metavar="run|check|hostile")
     run = actions.add_parser(
         "run", help="torture a sandbox and judge", description=DESCRIPTION, epilog=RUN_EPILOG, formatter_class=raw
     )
@@ -72,6 +75,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     check = actions.add_parser("check", help="judge a history again", epilog=CHECK_EPILOG, formatter_class=raw)
     check.add_argument("history", type=Path, metavar="HISTORY")
     check.set_defaults(func=run_check)
+    hostile.add_parser(actions)
 
 
 def run_torture(args: argparse.Namespace) -> int:

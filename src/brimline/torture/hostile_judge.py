@@ -1,0 +1,123 @@
+"""Is it all right what became of a hostile frame? The same broker, asked without a gateway, is the judge.
+
+- What names nothing fenced has the same fate and the same answer as without a gateway, but for what changes from one
+  moment to the next (offsets, times, sizes, ids that a broker invents).
+- What names something fenced is never acknowledged there. Its other partitions are answered as without a gateway.
+- Nothing is refused by ending a connection that a broker would answer.
+"""
+
+from collections.abc import Iterator
+from struct import pack, unpack_from
+from typing import Any
+
+from kafka.protocol import admin, consumer, metadata, producer, sasl
+from kafka.protocol.api_header import ResponseClassRegistry
+
+from brimline.torture.hostile_frames import FENCED, name_of
+from brimline.torture.hostile_sides import PATIENCE_SECONDS, Fate, Kind, Side, asks_for_no_answer, is_deceptive
+from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
+
+_READERS = (admin, consumer, metadata, producer, sasl)
+"""Imported for the answers that they register."""
+
+_CHANGES = {"throttle_time_ms", "base_offset", "log_append_time_ms", "log_start_offset", "session_id", "member_id"}
+_CHANGES |= {"producer_id", "producer_epoch", "high_watermark", "last_stable_offset", "offset", "timestamp", "members"}
+_CHANGES |= {"error_message", "message", "current_txn_start_offset", "last_timestamp", "last_sequence", "generation_id"}
+_CHANGES |= {"active_producers", "groups", "transaction_states", "start_offset", "end_offset", "current_voters"}
+_CHANGES |= {"observers", "leader", "records"}
+_OWN = {API_VERSIONS, DESCRIBE_LOG_DIRS}
+"""To whose answers the gateway adds something."""
+
+
+def complaint(frame: bytes, through: Fate, past: Fate) -> str | None:
+    """``through`` the gateway and ``past`` it, in the frame's own words. ``None``: all is as it should be."""
+    if len(frame) < 12 or is_deceptive(frame):
+        return None if past.kind is through.kind else _other_fate(through, past)
+    api_key, version = unpack_from(">hh", frame, 4)
+    if api_key == PRODUCE and (FENCED.word.encode() in frame or FENCED.topic_id.bytes in frame):
+        return _fenced_complaint(frame, version, through, past)
+    if api_key == DESCRIBE_LOG_DIRS and past.kind is Kind.ENDED:
+        return None  # the gateway has newer versions than the broker
+    if through.kind is not past.kind:
+        return _other_fate(through, past)
+    if through.answer == past.answer:
+        return None
+    ours, theirs = _read(api_key, version, through.answer), _read(api_key, version, past.answer)
+    if ours is None or theirs is None:
+        return None if theirs is None else f"the gateway's answer cannot be read: {through.answer.hex()}"
+    left, right = (list(_facts(each, codes_only=api_key in _OWN)) for each in (ours, theirs))
+    if left == right:
+        return None
+    return f"{name_of(api_key)} {version}: {_first_difference(left, right)}"
+
+
+def _other_fate(through: Fate, past: Fate) -> str:
+    return f"{through.kind.value} through the gateway, {past.kind.value} without it"
+
+
+def _fenced_complaint(frame: bytes, version: int, through: Fate, past: Fate) -> str | None:
+    if through.kind is not Kind.ANSWERED:
+        is_stricter = through.kind is not past.kind and past.kind is Kind.ANSWERED and not asks_for_no_answer(frame)
+        return _other_fate(through, past) if is_stricter else None
+    ours, theirs = _codes(version, through.answer), _codes(version, past.answer)
+    if ours is None:
+        return f"the gateway's answer cannot be read: {through.answer.hex()}"
+    for (topic, partition), code in ours.items():
+        is_fenced = topic in (FENCED.word, FENCED.topic_id)
+        if is_fenced and code == 0:
+            return f"acknowledged behind the fence: {topic}-{partition}"
+        if theirs is not None and not is_fenced and code != theirs.get((topic, partition)):
+            return f"{topic}-{partition}: {code} through the gateway, {theirs.get((topic, partition))} without it"
+    if theirs is not None and ours.keys() != theirs.keys():
+        return f"other partitions are answered: {sorted(map(str, ours.keys() ^ theirs.keys()))}"
+    return None
+
+
+def _codes(version: int, answer: bytes) -> dict[tuple[object, int], int] | None:
+    read = _read(PRODUCE, version, answer)
+    if read is None:
+        return None
+    return {
+        (topic.topic_id if version >= 13 else topic.name, partition.index): partition.error_code
+        for topic in read.responses
+        for partition in topic.partition_responses
+    }
+
+
+def _read(api_key: int, version: int, answer: bytes) -> Any:  # kafka-python is not typed
+    """``None`` if the client library cannot read it."""
+    reader = ResponseClassRegistry._response_class_registry.get(api_key)
+    if reader is None or not 0 <= version <= reader.max_version:
+        return None
+    try:
+        return reader.decode(b"\0\0\0\0" + answer, version=version, header=True)
+    except Exception:  # noqa: BLE001  on damaged input it raises whatever its fields raise
+        return None
+
+
+def _facts(value: Any, *, codes_only: bool, path: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(value, list | tuple):
+        for position, each in enumerate(value):
+            yield from _facts(each, codes_only=codes_only, path=f"{path}[{position}]")
+    elif hasattr(value, "_struct"):
+        for name in value._struct.fields:
+            if name not in _CHANGES:
+                yield from _facts(getattr(value, name, None), codes_only=codes_only, path=f"{path}.{name}")
+    elif not codes_only or path == ".error_code":
+        yield path, value
+
+
+def _first_difference(left: list[tuple[str, object]], right: list[tuple[str, object]]) -> str:
+    for ours, theirs in zip(left, right, strict=False):
+        if ours != theirs:
+            return f"{ours[0]} is {ours[1]} through the gateway, {theirs[0]} is {theirs[1]} without it"
+    return f"{len(left)} facts through the gateway, {len(right)} without it"
+
+
+async def offered(side: Side) -> dict[int, range]:
+    """API → versions, by the broker's own word."""
+    asked = pack(">ihhih", 10, API_VERSIONS, 0, 0, -1)
+    (fate,) = await side.fates([asked], PATIENCE_SECONDS)
+    return {
+        api.api_key: range(api.min_version, api.max_version + 1) for api in _read(API_VERSIONS, 0, fate.answer).api_keys
+    }

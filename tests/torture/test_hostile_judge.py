@@ -1,0 +1,57 @@
+"""What the judge of hostile frames lets pass, and what it does not."""
+
+from struct import pack
+
+import pytest
+
+from brimline.torture.hostile_frames import CLEAR, FENCED, Name
+from brimline.torture.hostile_judge import complaint
+from brimline.torture.hostile_produce import Partition, Request, Topic, batch, encoded_request
+from brimline.torture.hostile_sides import Fate, Kind
+from tests.wire.produce_messages import Answer, AnsweredPartition, AnsweredTopic, encoded_answer
+
+ENDED, SILENT = Fate(Kind.ENDED), Fate(Kind.SILENT)
+METADATA = pack(">ihhihi", 14, 3, 1, 0, -1, -1)
+
+
+def asked(*names: Name, version: int = 9, acks: int = -1) -> bytes:
+    topics = [Topic(name.word, name.topic_id, [Partition(0, batch())]) for name in names]
+    payload = encoded_request(Request(topics=topics, acks=acks), version)
+    return pack(">i", len(payload)) + payload
+
+
+def answered(codes: dict[Name, int], version: int = 9, offset: int = 5) -> Fate:
+    topics = [
+        AnsweredTopic(name.word, name.topic_id, [AnsweredPartition(0, code, base_offset=offset)])
+        for name, code in codes.items()
+    ]
+    return Fate(Kind.ANSWERED, encoded_answer(Answer(topics), version)[4:])
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_an_acknowledgement_behind_the_fence_is_a_violation(version: int) -> None:
+    frame = asked(CLEAR, FENCED, version=version)
+    past = answered({CLEAR: 0, FENCED: 0}, version)
+
+    assert complaint(frame, answered({CLEAR: 0, FENCED: 56}, version, offset=9), past) is None
+    assert "behind the fence" in str(complaint(frame, answered({CLEAR: 0, FENCED: 0}, version), past))
+    assert "56 through the gateway" in str(complaint(frame, answered({CLEAR: 56, FENCED: 56}, version), past))
+    assert "other partitions" in str(complaint(frame, answered({FENCED: 56}, version), past))
+
+
+def test_ending_what_a_broker_answers_is_a_violation() -> None:
+    assert "connection ended" in str(complaint(asked(FENCED), ENDED, answered({FENCED: 0})))
+    assert "connection ended" in str(complaint(asked(CLEAR), ENDED, answered({CLEAR: 0})))
+    assert complaint(asked(FENCED), ENDED, ENDED) is None
+    assert complaint(asked(FENCED, acks=0), ENDED, Fate(Kind.UNANSWERED)) is None
+
+
+def test_what_is_not_fenced_has_the_same_fate() -> None:
+    assert complaint(asked(CLEAR), answered({CLEAR: 0}, offset=1), answered({CLEAR: 0}, offset=2)) is None
+    assert complaint(asked(CLEAR), answered({CLEAR: 0}), answered({CLEAR: 2})) is not None
+    assert complaint(METADATA, SILENT, Fate(Kind.ANSWERED, b"x")) is not None
+    assert complaint(METADATA, SILENT, SILENT) is None
+
+
+def test_an_answer_that_only_the_gateway_makes_unreadable_is_a_violation() -> None:
+    assert "cannot be read" in str(complaint(asked(CLEAR), Fate(Kind.ANSWERED, b"\0"), answered({CLEAR: 0})))
