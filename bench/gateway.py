@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from bench import gateway_latency, gateway_memory, gateway_refusals, gateway_throughput
+from bench import gateway_attacks, gateway_latency, gateway_memory, gateway_refusals, gateway_throughput
 from bench.gateway_clients import Clients
 from bench.gateway_paths import Site, site
 from bench.gateway_rows import HEADER, ThreeWays
@@ -25,6 +25,7 @@ def parts(*, plain: Load, tls: Load, ping_pong_rounds: int, refusal_rounds: int)
         "broker-latency": partial(gateway_latency.rows_to_the_broker, rounds=ping_pong_rounds),
         "memory": lambda site, _: gateway_memory.rows(site),
         "refusals": partial(gateway_refusals.rows, rounds=refusal_rounds),
+        "attacks": lambda _site, _clients: gateway_attacks.rows(),
     }
 
 

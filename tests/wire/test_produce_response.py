@@ -10,7 +10,7 @@ from kafka.protocol.producer import ProduceResponse
 
 from brimline.wire.errors import Malformed, WireError
 from brimline.wire.produce import ProducePart
-from brimline.wire.produce_response import Refusal, error_codes, merged_response, refusing_response
+from brimline.wire.produce_response import Refusal, RefusedPart, error_codes, refusing_response
 from tests.wire.produce_messages import (
     VERSIONS,
     Answer,
@@ -78,7 +78,7 @@ def refused(partition: int, code: int = 56, message: str | None = SENTENCE) -> A
 
 
 def merged(answer: Answer, version: int, refusals: Sequence[Refusal]) -> Answer:
-    frame = merged_response(memoryview(encoded_answer(answer, version)), version, refusals)
+    frame = RefusedPart(version, refusals).merged_into(memoryview(encoded_answer(answer, version)))
     assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 7)
     return answer_read_by_oracle(frame, version)
 
@@ -230,7 +230,7 @@ def test_every_partition_is_answered_once_and_the_broker_s_words_stay(
             both = [*topic.partitions, *(refused(partition) for partition in chosen)]
             expected.append(replace(topic, partitions=both))
 
-    frame = merged_response(memoryview(encoded_answer(answer, version)), version, refusals)
+    frame = RefusedPart(version, refusals).merged_into(memoryview(encoded_answer(answer, version)))
 
     assert frame == framed(encoded_answer(replace(answer, topics=expected), version))
     assert answer_read_by_oracle(frame, version) == answer_in(version, replace(answer, topics=expected))
@@ -240,7 +240,7 @@ def test_every_partition_is_answered_once_and_the_broker_s_words_stay(
 def test_without_refusals_an_answer_stays_as_it_is(version: int, answer: Answer) -> None:
     payload = encoded_answer(answer, version)
 
-    assert merged_response(memoryview(payload), version, []) == framed(payload)
+    assert RefusedPart(version, []).merged_into(memoryview(payload)) == framed(payload)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -286,13 +286,13 @@ def test_every_shortened_answer_is_refused(version: int) -> None:
 
     for length in range(len(whole)):
         with pytest.raises(WireError):
-            merged_response(memoryview(whole[:length]), version, [refusal("first", FIRST_ID, 4)])
+            RefusedPart(version, [refusal("first", FIRST_ID, 4)]).merged_into(memoryview(whole[:length]))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_bytes_behind_the_answer_are_refused(version: int) -> None:
     with pytest.raises(Malformed, match="1 bytes too many"):
-        merged_response(memoryview(encoded_answer(BROKERS, version) + b"\0"), version, [])
+        RefusedPart(version, []).merged_into(memoryview(encoded_answer(BROKERS, version) + b"\0"))
 
 
 @given(version=versions, answer=answers, damages=st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=4))
@@ -303,11 +303,11 @@ def test_a_damaged_answer_is_refused_or_merged(version: int, answer: Answer, dam
     own = refusal("own topic", FIRST_ID, 4)
 
     try:
-        frame = merged_response(memoryview(payload), version, [own])
+        frame = RefusedPart(version, [own]).merged_into(memoryview(payload))
     except WireError:
         return
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
-    merged_response(memoryview(frame)[4:], version, [])
+    RefusedPart(version, []).merged_into(memoryview(frame)[4:])
 
 
 @pytest.mark.parametrize("version", [-1, 14])
@@ -315,7 +315,7 @@ def test_an_unknown_version_is_refused(version: int) -> None:
     with pytest.raises(Malformed, match="unknown version"):
         refusing_response(version, 7, [])
     with pytest.raises(Malformed, match="unknown version"):
-        merged_response(memoryview(encoded_answer(BROKERS, 13)), version, [])
+        RefusedPart(version, []).merged_into(memoryview(encoded_answer(BROKERS, 13)))
 
 
 @pytest.mark.parametrize(("version", "word"), [(12, "name"), (13, "id")])
@@ -333,7 +333,7 @@ def test_the_codes_of_an_answer(answer: Answer, version: int) -> None:
     codes = error_codes(payload, version)
 
     assert codes == {
-        (topic.name.encode() if topic.topic_id is None else topic.topic_id.bytes, partition.index): partition.error_code
+        (topic.name if topic.topic_id is None else topic.topic_id, partition.index): partition.error_code
         for topic in answer_in(version, answer).topics
         for partition in topic.partitions
     }

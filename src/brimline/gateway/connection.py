@@ -2,7 +2,8 @@
 
 **Invariant.** Every byte of the client reaches the broker once and in order, and the other way round, except where the
 rules say otherwise: a request may be rewritten or answered by ourselves, an answer may be rewritten. Memory is bounded:
-a side is read only as long as the other side takes what came before.
+a side is read only as long as the other side takes what came before, and while the account allows it (``account``).
+So is time: a request whose turn it is not (``turns``) is held, and what came behind it with it.
 
 Large frames that pass as they are go through a kernel pipe (``splice``), so that their bytes never come in here.
 
@@ -15,8 +16,10 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from brimline.gateway.account import SMALL
 from brimline.gateway.endpoint import Endpoint
 from brimline.gateway.loop import Timer
 from brimline.gateway.pipe import Pipe
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
 
 _SPLICE_FROM = 1 << 16
 """Frames with at least this much left go through the pipe; for smaller ones copying is cheaper."""
-_MOST_IN_FLIGHT = 4096
 _KEPT_BYTES_PER_SECOND = 1 << 16
 """How slowly a request that is kept whole may arrive before its connection is given up."""
 _LAST_WORDS_SECONDS = 10.0
@@ -53,10 +55,23 @@ class Judge(Protocol):
         """Calls ``forward``, ``answer`` or both of the connection, once."""
 
 
+class _Held:
+    """A request that is not judged yet, how large it is, and what the client has sent behind it."""
+
+    __slots__ = ("behind", "is_due", "judge", "size")
+
+    def __init__(self, judge: Callable[[], None], size: int) -> None:
+        self.judge = judge
+        self.size = size
+        self.behind = b""
+        self.is_due = False
+        """What it was held for is there."""
+
+
 class Connection:
     __slots__ = (
+        "_account",
         "_began_keeping",
-        "_behind_held",
         "_broker_leaves",
         "_broker_told",
         "_client_told",
@@ -66,10 +81,9 @@ class Connection:
         "_forwarder",
         "_has_lost_broker",
         "_has_tls",
+        "_held",
         "_held_answers",
         "_held_bytes",
-        "_held_request",
-        "_held_request_bytes",
         "_is_closed",
         "_is_open",
         "_judge",
@@ -83,6 +97,7 @@ class Connection:
         "client",
         "client_software",
         "in_flight",
+        "judged_until",
         "listener",
         "refused_at",
         "requests",
@@ -99,6 +114,7 @@ class Connection:
         judge: Judge,
     ) -> None:
         self._forwarder = forwarder
+        self._account = forwarder.account
         self._judge = judge
         self.listener = listener
         self.client = client
@@ -113,6 +129,8 @@ class Connection:
         """Up to when this connection's wholly refused requests have used up their rate."""
         self.allowed_at = 0.0
         """When it last sent a Produce request of which something was allowed, while requests were looked into."""
+        self.judged_until = 0
+        """For ``turns``."""
         self._request_pipe: Pipe | None = None
         self._response_pipe: Pipe | None = None
         self._to_broker: list[Buffer] = []
@@ -128,10 +146,7 @@ class Connection:
         self._has_lost_broker = False
         self._has_tls = not (client.can_splice and broker.can_splice)
         self._held_bytes = 0
-        self._held_request: Callable[[], None] | None = None
-        self._held_request_bytes = 0
-        self._behind_held = b""
-        """What the client has sent behind the request that is held."""
+        self._held: _Held | None = None
         self._kept_number = 0
         self._began_keeping = 0.0
         self._ends_by: float | None = time.monotonic() + forwarder.settings.header_timeout
@@ -160,7 +175,7 @@ class Connection:
         if after_seconds <= 0.0:
             self.in_flight.add(OwnAnswer(frame))
             return
-        own = OwnAnswer(None)
+        own = OwnAnswer(None, kept=len(frame))
         self.in_flight.add(own)
         if self._held_answers is None:
             self._held_answers = deque()
@@ -168,14 +183,15 @@ class Connection:
         if self._release_timer is None:
             self._release_timer = self._forwarder.loop.later(after_seconds, self._release)
 
-    def hold(self, then: Callable[[], None], kept: int) -> None:
+    def hold(self, then: Callable[[], None], size: int) -> None:
         """``let_go`` will judge the present request of so many bytes, by calling this; nothing more is read so long."""
-        self._held_request = then
-        self._held_request_bytes = kept
+        self._held = _Held(then, size)
 
     def let_go(self) -> None:
-        """Judge the request that was held, and go on."""
-        self._guarded(self._let_go)
+        """The request that was held is judged when it is its turn, and when there is memory for what becomes of it."""
+        if self._held is not None:
+            self._held.is_due = True
+            self._forwarder.turns.ask(self)
 
     def end_after_this(self, reason: str = "refused-without-acks") -> None:
         """Read no more requests; close when everything before has been answered (what a broker does after an error
@@ -192,6 +208,10 @@ class Connection:
         self._guarded(self._resume)
 
     # What the loop calls -----------------------------------------------------------------------------------------
+
+    def take_turn(self) -> None:
+        if not self._account.must_wait(self):
+            self._guarded(self._let_go)
 
     @property
     def deadline(self) -> float | None:
@@ -222,6 +242,8 @@ class Connection:
 
     def look_again(self) -> None:
         """Something outside changed: draining began, or memory is free again."""
+        if self._held is not None and self._held.is_due:
+            self._forwarder.turns.ask(self)
         if self._is_open:
             self._guarded(self._settle)
 
@@ -229,7 +251,7 @@ class Connection:
         if self._is_closed:
             return
         self._is_closed = True
-        self._held_request = None
+        self._held = None
         if self._release_timer is not None:
             self._release_timer.cancel()
         for pipe in (self._request_pipe, self._response_pipe):
@@ -304,7 +326,7 @@ class Connection:
             self.broker.mask = _UNWATCHED
 
     def _from_client(self) -> None:
-        may_read = self.client.mask & select.EPOLLIN or self._may_read_client()
+        may_read = (self.client.mask & select.EPOLLIN and not self._account.is_tight) or self._may_read_client()
         while may_read:
             try:
                 if self.requests.passing < _SPLICE_FROM or not self._splice_request():
@@ -315,7 +337,7 @@ class Connection:
         self._settle()
 
     def _from_broker(self) -> None:
-        may_read = self.broker.mask & select.EPOLLIN or self._may_read_broker()
+        may_read = (self.broker.mask & select.EPOLLIN and not self._account.is_tight) or self._may_read_broker()
         while may_read:
             try:
                 if self.responses.passing < _SPLICE_FROM or not self._splice_response():
@@ -326,7 +348,7 @@ class Connection:
         self._settle()
 
     def _read_requests(self) -> None:
-        buffer = self._forwarder.buffer
+        buffer = self._account.buffer
         count = self.client.read(buffer)
         if count == 0:
             self.client.at_end = True
@@ -334,16 +356,17 @@ class Connection:
         self._take_in(buffer[:count])
         self._forwarder.sent_to_broker(count)
 
-    def _take_in(self, data: memoryview) -> None:
+    def _take_in(self, data: memoryview, held: _Held | None = None) -> None:
         requests, produce_requests = self.requests.requests, self.requests.produce_requests
         try:
-            self._judge_requests(data)
+            if held is None or self._is_done_with(held):
+                self._judge_requests(data)
         except WireError:
             self.end_after_this("malformed")  # what came before is answered, as a broker does
         buffers, self._to_broker = self._to_broker, []
         if buffers:
             try:
-                self.broker.send(buffers, self._forwarder.buffer.obj)
+                self.broker.send(buffers, self._account.reused)
             except ConnectionError:
                 self._lose_broker()
         own = self.in_flight.due()
@@ -354,35 +377,44 @@ class Connection:
         counters.produce_requests += self.requests.produce_requests - produce_requests
         self._note_keeping()
 
-    @property
-    def _is_holding(self) -> bool:
-        return self._held_request is not None
-
     def _let_go(self) -> None:
-        judge, self._held_request = self._held_request, None
-        rest, self._behind_held = self._behind_held, b""
-        if judge is None:
-            return
-        judge()
-        if self._is_holding:  # once more
-            rest, self._behind_held = b"", rest
-        self._take_in(memoryview(b"" if self._ending else rest))
-        self._from_client()
+        held = self._held
+        if held is not None and held.is_due:
+            self._held = None
+            self._take_in(memoryview(held.behind), held)
+            self._from_client()
+
+    def _is_done_with(self, held: _Held) -> bool:
+        """Judges it. False: what came behind it must wait, or is not wanted any more."""
+        self._judge_now(held.judge)
+        if self._held is not None:  # once more
+            self._held.behind = held.behind
+        return not (self._held or self._ending)
 
     def _judge_requests(self, data: memoryview) -> None:
         for item in self.requests.receive(data):
-            if isinstance(item, Request):
-                self._judge.judge(self, item)
-                if self._held_request is not None:
-                    self._behind_held = bytes(data[self.requests.read_to :])
-                    break
-                if self._ending:
-                    break
-            else:
+            if not isinstance(item, Request):
                 self._to_broker.append(item)
+                continue
+            judge = partial(self._judge.judge, self, item)
+            if self._forwarder.turns.may_judge(self):
+                self._judge_now(judge)
+            else:
+                self.hold(judge, len(item.frame))
+                self.let_go()
+            if self._held is not None:
+                self._held.behind = bytes(data[self.requests.read_to :])
+                break
+            if self._ending:
+                break
+
+    def _judge_now(self, judge: Callable[[], None]) -> None:
+        began = time.monotonic_ns()
+        judge()
+        self._forwarder.turns.took(self, began)
 
     def _read_responses(self) -> None:
-        buffer = self._forwarder.buffer
+        buffer = self._account.buffer
         try:
             count = self.broker.read(buffer)
         except ConnectionError:
@@ -417,7 +449,7 @@ class Connection:
         return True
 
     def _take_pipe(self) -> Pipe | None:
-        return None if self._has_tls else self._forwarder.pipes.take()
+        return None if self._has_tls or self._account.is_tight else self._forwarder.pipes.take()
 
     def _release(self) -> None:
         """Answers that were held back for a while, in their order."""
@@ -440,7 +472,7 @@ class Connection:
         if _holds_bytes(self._response_pipe):
             self.client.keep(buffers)
         else:
-            self.client.send(buffers, self._forwarder.buffer.obj)
+            self.client.send(buffers, self._account.reused)
 
     def _flush(self, side: Endpoint, pipe: Pipe | None) -> None:
         if pipe is not None and pipe.filled:
@@ -466,15 +498,15 @@ class Connection:
         return not (
             self.client.at_end
             or self._ending
-            or self._held_request
+            or self._held
             or self._has_lost_broker
             or self.broker.unsent_bytes
             or self.client.unsent_bytes
             or _holds_bytes(self._request_pipe)
             or self.in_flight.is_held_back
-            or len(self.in_flight) >= _MOST_IN_FLIGHT
+            or self.in_flight.is_full
             or (self._forwarder.is_draining and self.requests.is_between_frames)
-            or self._forwarder.must_wait(self)
+            or self._account.must_wait(self)
         )
 
     def _may_read_broker(self) -> bool:
@@ -483,7 +515,7 @@ class Connection:
             or self.client.unsent_bytes
             or _holds_bytes(self._response_pipe)
             or self.in_flight.is_held_back
-            or (self.responses.kept_bytes and self._forwarder.must_wait(self))
+            or (self.responses.kept_bytes and self._account.must_wait(self))
         )
 
     def _settle(self) -> None:
@@ -499,11 +531,11 @@ class Connection:
         to_client_done = not (self.client.unsent_bytes or _holds_bytes(self._response_pipe))
         if self._is_over(to_broker_done=to_broker_done, to_client_done=to_client_done):
             if not self.client.at_end:
-                self.client.discard_unread(self._forwarder.buffer)
+                self.client.discard_unread(self._account.buffer)
             self.close(self._ending or "closed")
             return
         self._note_held_bytes()
-        has_said_all = (self.client.at_end and not self._held_request) or self._ending
+        has_said_all = (self.client.at_end and not self._held) or self._ending
         if has_said_all and to_broker_done and not self._broker_told:
             self._broker_told = True
             self.broker.no_more()
@@ -512,7 +544,8 @@ class Connection:
             self._client_told = True
             self.client.no_more()
             self._expect_the_end()
-        if (self.broker.at_end or self._broker_leaves) and not to_client_done:
+        is_last = self.broker.at_end or self._broker_leaves or (self.client.at_end and not self.in_flight)
+        if is_last and not to_client_done:
             # From now on: whenever the client has taken something it gets as much time again.
             self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
         may_read_client, may_read_broker = self._may_read_client(), self._may_read_broker()
@@ -544,20 +577,19 @@ class Connection:
             or self._broker_leaves
             or self._has_lost_broker
             or self._ending
-            or self._held_request
+            or self._held
             or self._has_tls
             or self._held_bytes
             or self._forwarder.is_draining
             or self.requests.kept_bytes
             or self.responses.kept_bytes
-            or self.in_flight.is_held_back
-            or len(self.in_flight) >= _MOST_IN_FLIGHT
+            or not self.in_flight.is_plain
         )
 
     def _is_over(self, *, to_broker_done: bool, to_client_done: bool) -> bool:
         if not to_client_done:
             return False
-        if self._held_request:
+        if self._held:
             return self.broker.at_end
         all_answered = not self.in_flight and self.responses.is_between_frames
         if self._ending:
@@ -597,15 +629,21 @@ class Connection:
         self._complete_by = self._began_keeping + allowed
 
     def _note_held_bytes(self) -> None:
-        """Every connection may hold as much as one read brings; what it holds beyond that comes out of one store."""
         held = (
-            self.requests.kept_bytes + self.responses.kept_bytes + self.broker.unsent_bytes + self.client.unsent_bytes
+            self.requests.kept_bytes
+            + self.responses.kept_bytes
+            + self.in_flight.kept_bytes
+            + self.broker.kept_bytes
+            + self.client.kept_bytes
         )
-        if self._held_request:
-            held += self._held_request_bytes + len(self._behind_held)
-        if held or self._held_bytes:
-            self._held_bytes = max(held - len(self._forwarder.buffer), 0)
-            self._forwarder.holds(self, self._held_bytes)
+        for pipe in (self._request_pipe, self._response_pipe):
+            if pipe is not None:
+                held += pipe.filled
+        if self._held:
+            held += self._held.size + len(self._held.behind)
+        if held > SMALL or self._held_bytes:
+            self._held_bytes = max(held - SMALL, 0)
+            self._account.holds(self, self._held_bytes)
 
     def _watch(self, side: Endpoint, mask: int) -> None:
         if side.mask == mask or (side.mask == _UNWATCHED and not mask):

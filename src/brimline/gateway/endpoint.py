@@ -13,6 +13,8 @@ from brimline.wire.in_flight import Buffer
 _MOST_BUFFERS = 512
 """The kernel takes 1,024 at once at most."""
 _MOST_DISCARDED = 16
+_BUFFER_OVERHEAD = 256
+"""What Python takes for a piece of bytes that waits."""
 
 
 class Endpoint:
@@ -30,6 +32,11 @@ class Endpoint:
         """The peer has sent everything that it will ever send."""
         self.mask = 0
         """What epoll is told to watch; -1: nothing, not even that the peer has gone."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much memory takes what the peer has not taken yet."""
+        return self.unsent_bytes + _BUFFER_OVERHEAD * len(self._unsent)
 
     @property
     def is_ready(self) -> bool:
@@ -58,7 +65,7 @@ class Endpoint:
                 continue
             view = memoryview(buffer)[sent:]
             sent = 0
-            self._unsent.append(memoryview(bytes(view)) if view.obj is reused else view)
+            self._unsent.append(memoryview(bytes(view)) if view.obj is reused or _is_crumb(view) else view)
             self.unsent_bytes += len(view)
 
     def keep(self, buffers: Sequence[Buffer]) -> None:
@@ -76,7 +83,8 @@ class Endpoint:
             while self._unsent and sent >= len(self._unsent[0]):
                 sent -= len(self._unsent.popleft())
             if sent:
-                self._unsent[0] = self._unsent[0][sent:]
+                rest = self._unsent[0][sent:]
+                self._unsent[0] = memoryview(bytes(rest)) if _is_crumb(rest) else rest
 
     def forget_unsent(self) -> None:
         self._unsent.clear()
@@ -105,6 +113,12 @@ class Endpoint:
             return self.sock.sendmsg(buffers[:_MOST_BUFFERS])
         except BlockingIOError:
             return 0
+
+
+def _is_crumb(view: memoryview) -> bool:
+    """A small part of something large, which it would keep in memory as a whole."""
+    whole = view.obj
+    return isinstance(whole, (bytes, bytearray)) and 2 * len(view) < len(whole)
 
 
 class TlsEndpoint(Endpoint):

@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from brimline.gateway.account import Account
 from brimline.gateway.connection import Connection, Judge
 from brimline.gateway.counters import Counters
 from brimline.gateway.endpoint import Endpoint, TlsEndpoint
 from brimline.gateway.listening import Address
 from brimline.gateway.loop import EventLoop, Timer
 from brimline.gateway.pipe import PipePool
+from brimline.gateway.turns import Turns
 
 _LOG = logging.getLogger("brimline.gateway")
-_BUFFER = 1 << 18
 _ACCEPTED_AT_ONCE = 64
 _SWEEP_SECONDS = 1.0
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -49,7 +50,7 @@ class ForwarderSettings:
     max_connections: int = 10_000
     header_timeout: float = 10.0
     kept_bytes: int = 256 << 20
-    """How much memory all frames that are kept whole may take together, besides one buffer for each connection."""
+    """How much memory all connections may hold together (``account``)."""
 
 
 class Forwarder:
@@ -70,16 +71,12 @@ class Forwarder:
         self.burst_at: int | None = None
         """``on_burst`` is called, once, when so many bytes have gone to the broker. Set by another thread."""
         self._on_burst = on_burst
-        self.buffer = memoryview(bytearray(_BUFFER))
+        self.account = Account(loop, settings.kept_bytes)
+        self.turns = Turns(loop)
         self.pipes = PipePool()
         self.is_draining = False
         self.listeners: tuple[Listener, ...] = ()
         self._connections: dict[Connection, None] = {}
-        self._holding: dict[Connection, int] = {}
-        self._waiting: dict[Connection, None] = {}
-        self._hurried: Connection | None = None
-        self._hurried_since = 0.0
-        self.kept_bytes = 0
         self._drained: Callable[[], None] | None = None
         self._was_over_limit = False
         self._sweeper: Timer = loop.later(_SWEEP_SECONDS, self._sweep)
@@ -97,6 +94,10 @@ class Forwarder:
     @property
     def all_open(self) -> int:
         return len(self._connections)
+
+    @property
+    def kept_bytes(self) -> int:
+        return self.account.used
 
     def drain(self, seconds: float, done: Callable[[], None]) -> None:
         """Accept no more; end every connection between two requests, and the rest when the time is up."""
@@ -134,36 +135,10 @@ class Forwarder:
         counters.bytes_to_clients += size
         counters.latency.add(time.monotonic_ns() - self.loop.woke_ns)
 
-    def holds(self, connection: Connection, size: int) -> None:
-        was = self._holding.get(connection, 0)
-        if size == was:
-            return
-        if size:
-            self._holding[connection] = size  # keeps its place: the oldest stays first
-        else:
-            del self._holding[connection]
-        self.kept_bytes += size - was
-        if self._waiting and (not size or self.kept_bytes < self.settings.kept_bytes):
-            waiting, self._waiting = self._waiting, {}
-            for each in waiting:
-                self.loop.later(0.0, each.look_again)
-
-    def must_wait(self, connection: Connection) -> bool:
-        """Whether memory is used up and this one would take more of it.
-
-        Who holds none is not concerned; the oldest that holds some may always go on, so that it ends.
-        """
-        if self.kept_bytes < self.settings.kept_bytes or connection not in self._holding:
-            return False
-        if next(iter(self._holding)) is connection:
-            return False
-        self._waiting[connection] = None
-        return True
-
     def ended(self, connection: Connection, reason: str) -> None:
         self._connections.pop(connection, None)
-        self._waiting.pop(connection, None)
-        self.holds(connection, 0)
+        self.account.forget(connection)
+        self.turns.forget(connection)
         self.counters.closed[reason] += 1
         if self.is_draining and not self._connections:
             self._finish_draining()
@@ -236,21 +211,25 @@ class Forwarder:
     def _sweep(self) -> None:
         self._sweeper = self.loop.later(_SWEEP_SECONDS, self._sweep)
         now = time.monotonic()
-        self._hurry_oldest(now)
+        self._make_room(now)
         late = [each for each in self._connections if each.deadline is not None and each.deadline <= now]
         for connection in late:
             connection.close("too-slow")
         if len(self._connections) < self.settings.max_connections:
             self._was_over_limit = False
 
-    def _hurry_oldest(self, now: float) -> None:
-        """While others wait for the memory that it holds, the oldest has only so long to finish."""
-        oldest = next(iter(self._holding), None) if self._waiting else None
-        if oldest is not self._hurried:
-            self._hurried, self._hurried_since = oldest, now
-        elif oldest is not None and now - self._hurried_since >= self.settings.header_timeout:
-            self._hurried = None
-            oldest.close("too-slow")
+    def _make_room(self, now: float) -> None:
+        most = self.account.too_long(now, self.settings.header_timeout)
+        if most is None:
+            return
+        _LOG.warning(
+            "the memory for connections is used up (%d bytes): the one that has held most of it for %.0f s is closed, "
+            "because others wait; such ends are counted as memory-needed",
+            self.account.used,
+            self.settings.header_timeout,
+            extra={"event": "memory-needed"},
+        )
+        most.close("memory-needed")
 
     def _give_up_draining(self) -> None:
         for connection in list(self._connections):

@@ -32,7 +32,7 @@ from brimline.wire.errors import WireError
 from brimline.wire.gateway_mark import GATEWAY_API_KEY, GATEWAY_API_VERSIONS
 from brimline.wire.in_flight import Expected
 from brimline.wire.produce import ProduceIndex, ProducePart
-from brimline.wire.produce_response import Refusal, merged_response, refusing_response
+from brimline.wire.produce_response import Refusal, RefusedPart, refusing_response
 from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
 from brimline.wire.request_stream import Request
 
@@ -126,10 +126,14 @@ class Rules:
             self._cannot_be_judged(connection, request, error)
             return
         if self.enforces and self._names_strangers(index):
-            connection.hold(lambda: self._judge_parts(connection, request, index, {}), len(request.frame))
+            connection.hold(lambda: self._judge_again(connection, request, {}), len(request.frame))
             self._when_fresh(connection.let_go)
         else:
             self._judge_parts(connection, request, index, {})
+
+    def _judge_again(self, connection: Connection, request: Request, told: Told) -> None:
+        """One that was held: without its index, which is many times as large."""
+        self._judge_parts(connection, request, produce.index_produce(request.payload, request.version), told)
 
     def _cannot_be_judged(self, connection: Connection, request: Request, error: WireError) -> None:
         """The broker would refuse it too, or it is of a version that nobody was offered here."""
@@ -171,15 +175,15 @@ class Rules:
             rulings = []
         if rulings and index.acks != _NO_ACKS:
             writer = writer_of(connection)
-            strange = writer.not_let_in({each.part.topic or each.part.topic_id for each in rulings})
+            strange = writer.not_let_in({each.part.where[0] for each in rulings})
             unknown = [
                 each.position
                 for each in rulings
-                if strange and each.part.where not in told and (each.part.topic or each.part.topic_id) in strange
+                if strange and each.part.where[0] in strange and each.part.where not in told
             ]
             if unknown:
-                writer.ask(connection, request, index, unknown, told)
-                connection.hold(lambda: self._judge_parts(connection, request, index, told), len(request.frame))
+                kept = writer.ask(connection, request, index, unknown, told)
+                connection.hold(lambda: self._judge_again(connection, request, told), len(request.frame) + kept)
                 return
             if told:
                 rulings = [each.after(told) for each in rulings]
@@ -206,8 +210,9 @@ class Rules:
             connection.answer(frame, after_seconds=self._slow_down(connection))
         elif not is_refused_wholly:
             allowed = produce.without(request.payload, index, refusals.keys())
-            merge = _merging(request.version, list(refusals.values()))
-            connection.forward(allowed, Expected(request.correlation_id, merge) if has_answer else None)
+            refused = RefusedPart(request.version, refusals.values())
+            expected = Expected(request.correlation_id, _merging(refused), refused.kept_bytes)
+            connection.forward(allowed, expected if has_answer else None)
         if refusals and not has_answer:
             # There is no answer in which to say it. A broker closes the connection then.
             connection.end_after_this()
@@ -300,10 +305,10 @@ def _understood_produce(newest: int) -> int:
     return min(newest, produce.MAX_VERSION)
 
 
-def _merging(version: int, refusals: list[Refusal]) -> Callable[[Expected, bytearray], bytes]:
+def _merging(refused: RefusedPart) -> Callable[[Expected, bytearray], bytes]:
     def merge(_expected: Expected, payload: bytearray) -> bytes:
         try:
-            return merged_response(memoryview(payload), version, refusals)
+            return refused.merged_into(memoryview(payload))
         except WireError:
             # Not to be understood: the client gets the broker's own words, and asks again for the rest.
             return framed(payload)

@@ -19,7 +19,6 @@ Rights that were seen are believed for a minute. That somebody has none is asked
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
-from uuid import UUID
 
 from brimline.decide.sequences import RefusedSequence
 from brimline.gateway.connection import Connection
@@ -27,7 +26,7 @@ from brimline.gateway.sequence_memory import SequenceMemory
 from brimline.wire import produce
 from brimline.wire.errors import Malformed
 from brimline.wire.in_flight import Expected, Frame
-from brimline.wire.produce import ProduceIndex
+from brimline.wire.produce import ProduceIndex, TopicName
 from brimline.wire.produce_response import error_codes
 from brimline.wire.request_stream import Request
 
@@ -35,9 +34,10 @@ MOST_ENTRIES = 10_000
 """Over one connection: more partitions than a producer has at one broker. Beyond that the connection is ended."""
 _BELIEVED_SECONDS = 60.0
 _MOST_TOPICS = 1000
+_ASKED_BYTES = 320
+"""What is kept of a partition that was asked for, and of what the broker says to it, besides its topic's name."""
 
-TopicName: TypeAlias = str | UUID | None
-Told: TypeAlias = dict[tuple[bytes, int], int]
+Told: TypeAlias = dict[tuple[TopicName, int], int]
 """The broker's error codes, by ``ProducePart.where``."""
 
 TURNED_AWAY = frozenset({-1, 3, 17, 29, 31, 53, 100})
@@ -55,30 +55,35 @@ class Writer:
         self._entries = 0
         """Remembered over this connection, less those that were forgotten over it."""
 
-    def not_let_in(self, topics: Iterable[TopicName]) -> list[TopicName]:
+    def not_let_in(self, topics: Iterable[TopicName]) -> set[TopicName]:
         """To which of these topics the broker was not seen to let this client write."""
         now = time.monotonic()
-        return [topic for topic in topics if self._let_in_until.get(topic, 0.0) <= now]
+        return {topic for topic in topics if self._let_in_until.get(topic, 0.0) <= now}
 
     def ask(
         self, connection: Connection, request: Request, index: ProduceIndex, asked: Sequence[int], told: Told
-    ) -> None:
-        """Put the broker's word on these parts into ``told``, and let the request go, which must be held so long."""
-        parts = [index.parts[position] for position in asked]
+    ) -> int:
+        """Put the broker's word on these parts into ``told``, and let the request go, which must be held so long.
+
+        Returns how much memory that takes, besides the request.
+        """
+        version = request.version
+        places = [index.parts[position].where for position in asked]
 
         def learn(_expected: Expected, payload: bytearray) -> Frame:
-            codes = error_codes(memoryview(payload), request.version)
-            for part in parts:
-                if part.where not in codes:
+            codes = error_codes(memoryview(payload), version)
+            for where in places:
+                if where not in codes:
                     raise Malformed("an answer to Produce without a partition that was asked for")
-                told[part.where] = codes[part.where]
-                if codes[part.where] not in TURNED_AWAY:
-                    self._note(part.topic or part.topic_id)
+                told[where] = codes[where]
+                if codes[where] not in TURNED_AWAY:
+                    self._note(where[0])
             connection.soon(connection.let_go)
             return ()  # the client has not asked for it
 
         question = produce.emptied(request.payload, index, frozenset(asked))
         connection.forward([question], Expected(request.correlation_id, learn))
+        return len(question) + _ASKED_BYTES * (len(asked) + len(told))
 
     def remember(self, memory: SequenceMemory, changes: Mapping[bytes, RefusedSequence | None]) -> bool:
         """False: more was remembered over this connection than any producer needs, and nothing is changed."""

@@ -451,6 +451,7 @@ def _forwarder_settings(config: GuardConfig) -> ForwarderSettings:
         largest_request=config.broker.largest_request,
         max_connections=config.number(keys.GATEWAY_MAX_CONNECTIONS),
         header_timeout=config.seconds(keys.GATEWAY_HEADER_TIMEOUT),
+        kept_bytes=config.number(keys.GATEWAY_MEMORY),
     )
 
 

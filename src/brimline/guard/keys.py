@@ -293,6 +293,17 @@ GATEWAY_MAX_CONNECTIONS = Key(
     reloadable=False,
     sentence="How many client connections the gateway holds at once; one more is closed as soon as it is accepted.",
 )
+GATEWAY_MEMORY = Key(
+    name="brimline.gateway.memory.bytes",
+    kind=Kind.LONG,
+    default=256 << 20,
+    low=1 << 20,
+    reloadable=False,
+    sentence=(
+        "How much memory the gateway's connections may hold together: requests that are kept whole, answers that wait "
+        "for their turn, and what a peer has not taken yet. When it is used up, whoever holds most is not read from."
+    ),
+)
 GATEWAY_HEADER_TIMEOUT = Key(
     name="brimline.gateway.header.timeout.ms",
     kind=Kind.LONG,
@@ -481,6 +492,7 @@ KEYS: tuple[Key, ...] = (
     GATEWAY_PROTOCOLS,
     GATEWAY_SOURCE,
     GATEWAY_MAX_CONNECTIONS,
+    GATEWAY_MEMORY,
     GATEWAY_HEADER_TIMEOUT,
     GATEWAY_DRAIN_TIMEOUT,
     GATEWAY_REFUSALS,

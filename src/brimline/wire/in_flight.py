@@ -4,6 +4,9 @@ A broker answers the requests of one connection in the order in which they came.
 broker's stead must keep that order, so that every request has a place here from the moment it is read: a place for the
 broker's answer that passes as it is, one for an answer that must be looked at first, or one for an answer of our own.
 An answer of our own leaves when everything before it has left.
+
+What waits here takes memory: ``kept_bytes`` says how much, and ``is_full`` that no more may be asked on this connection
+until something has left.
 """
 
 from collections import deque
@@ -19,31 +22,48 @@ Frame: TypeAlias = bytes | tuple[Buffer, ...]
 """In one piece, or in several where joining them would copy what is long."""
 
 
+_PLACE_BYTES = 64
+_OBJECT_BYTES = 512
+"""What a place takes beside the bytes in it: a number, or an object of ours with what it refers to."""
+_COPIES = 3
+"""Of an answer that somebody else works on: here, on its way there, and on its way back."""
+MOST_PLACES = 4096
+MOST_BYTES = 8 << 20
+"""In the places of one connection."""
+_FEW = 256
+
+
 class Expected:
     """The broker's answer, which ``transform`` turns into the frame that the client gets.
 
-    ``transform`` may return ``None``: then the place stays taken until ``settle``.
+    ``transform`` may return ``None``: then the place stays taken until ``settle``. ``kept`` is how many bytes it holds.
     """
 
-    __slots__ = ("correlation_id", "frame", "transform")
+    __slots__ = ("correlation_id", "frame", "kept", "transform")
 
-    def __init__(self, correlation_id: int, transform: Callable[["Expected", bytearray], Frame | None]) -> None:
+    def __init__(
+        self, correlation_id: int, transform: Callable[["Expected", bytearray], Frame | None], kept: int = 0
+    ) -> None:
         self.correlation_id = correlation_id
         self.transform = transform
+        self.kept = _OBJECT_BYTES + kept
         self.frame: Frame | None = None
 
 
 class OwnAnswer:
-    """An answer that the broker is not asked for. ``frame`` is ``None`` as long as it is held back."""
+    """An answer that the broker is not asked for. ``frame`` is ``None`` as long as it is held back elsewhere."""
 
-    __slots__ = ("frame",)
+    __slots__ = ("frame", "kept")
 
-    def __init__(self, frame: bytes | None) -> None:
+    def __init__(self, frame: bytes | None, kept: int = 0) -> None:
         self.frame = frame
+        self.kept = _OBJECT_BYTES + (kept if frame is None else len(frame))
 
 
 class _RawToken:
     """The answer to a SASL token that has no request header (SaslHandshake version 0): it has no correlation id."""
+
+    kept = 0
 
 
 RAW_TOKEN: Final = _RawToken()
@@ -53,17 +73,33 @@ Place: TypeAlias = int | Expected | OwnAnswer | _RawToken
 
 
 class InFlight:
-    __slots__ = ("_awaits_settling", "_places")
+    __slots__ = ("_awaits_settling", "_kept", "_places")
 
     def __init__(self) -> None:
         self._places: deque[Place] = deque()
+        self._kept = 0
         self._awaits_settling = False
 
     def __len__(self) -> int:
         return len(self._places)
 
+    @property
+    def kept_bytes(self) -> int:
+        return self._kept + _PLACE_BYTES * len(self._places)
+
+    @property
+    def is_plain(self) -> bool:
+        """Only a few answers of the broker's are waited for, which pass as they are."""
+        return not self._kept and len(self._places) < _FEW
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._places) >= MOST_PLACES or self._kept >= MOST_BYTES
+
     def add(self, place: Place) -> None:
         self._places.append(place)
+        if not isinstance(place, int):
+            self._kept += place.kept
 
     @property
     def is_held_back(self) -> bool:
@@ -86,7 +122,7 @@ class InFlight:
         for skipped, place in enumerate(places):
             if _id_of(place) == correlation_id:
                 for _ in range(skipped):
-                    places.popleft()
+                    self._leave()
                 return place if isinstance(place, Expected) else None
             if isinstance(place, OwnAnswer):
                 break
@@ -97,7 +133,7 @@ class InFlight:
     def passed(self) -> list[Buffer]:
         """The first answer has passed wholly; returns our own answers that are due now."""
         if self._places:
-            self._places.popleft()
+            self._leave()
         return self.due()
 
     def due(self) -> list[Buffer]:
@@ -107,7 +143,7 @@ class InFlight:
             first = self._places[0]
             if isinstance(first, (OwnAnswer, Expected)) and first.frame is not None:
                 frames += first.frame if isinstance(first.frame, tuple) else (first.frame,)
-                self._places.popleft()
+                self._leave()
                 self._awaits_settling = False
             else:
                 break
@@ -116,8 +152,16 @@ class InFlight:
     def transformed(self, expected: Expected, payload: bytearray) -> list[Buffer]:
         """The broker's answer to ``expected`` is complete; returns what is due now, if anything."""
         expected.frame = expected.transform(expected, payload)
-        self._awaits_settling = expected.frame is None
+        if expected.frame is None:
+            self._awaits_settling = True
+            expected.kept += _COPIES * len(payload)
+            self._kept += _COPIES * len(payload)
         return self.due()
+
+    def _leave(self) -> None:
+        place = self._places.popleft()
+        if not isinstance(place, int):
+            self._kept -= place.kept
 
 
 def _id_of(place: Place) -> int | None:

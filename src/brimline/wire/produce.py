@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from brimline.wire.errors import Malformed, Truncated
@@ -31,8 +31,9 @@ FIRST_VERSION_WITH_TOPIC_ID = 13
 _FIRST_VERSION_WITH_TRANSACTIONAL_ID = 3
 _FIRST_FLEXIBLE_VERSION = first_flexible_version(PRODUCE) or 0
 
-# More partitions than any broker leads. An entry takes three bytes of a hostile sender's, and 300 of our memory.
-MOST_ENTRIES = 50_000
+# With one record each that is 1.4 MB, more than clients send at once by default. An entry takes six bytes of a hostile
+# sender's, and 300 bytes of memory and six microseconds of ours, in which nobody else is served.
+MOST_ENTRIES = 20_000
 # Kafka refuses longer strings in every encoding.
 _LONGEST_TEXT = 0x7FFF
 # One less, which only a length plus one can be, is a very large number to a broker: it does not fit into 32 bits.
@@ -60,6 +61,9 @@ _CONTROL = 0x20
 _NO_BATCH = (0, -1, -1, -1)
 
 
+TopicName: TypeAlias = str | UUID | None
+
+
 class ProducePart(NamedTuple):
     """One partition of a request. A plain tuple, since a frozen dataclass takes five times as long to make.
 
@@ -80,11 +84,9 @@ class ProducePart(NamedTuple):
     is_transactional: bool
 
     @property
-    def where(self) -> tuple[bytes, int]:
+    def where(self) -> tuple[TopicName, int]:
         """The topic as requests and answers name it, by name or by id, and the partition."""
-        if self.topic is not None:
-            return self.topic.encode(), self.partition
-        return b"" if self.topic_id is None else self.topic_id.bytes, self.partition
+        return self.topic_id if self.topic is None else self.topic, self.partition
 
 
 class TopicSpan(NamedTuple):

@@ -6,16 +6,21 @@ request named it twice; and if the broker took one of the two, the refusal is th
 again is better than one that believes a lost record stored.
 
 Everything that the broker says stays as it is, byte for byte: only counts change, and entries are added.
+
+A request of 120 KB may name 20,000 partitions. So that a refusal is not many times as large as what it refuses, only
+the first partitions of an answer are told the reason in words, the others by the error code alone.
 """
 
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Iterable
 from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
+from uuid import UUID
 
 from brimline.wire.errors import Malformed
 from brimline.wire.primitives import Reader, Writer, encoded_count
-from brimline.wire.produce import FIRST_VERSION_WITH_TOPIC_ID, MAX_VERSION, MIN_VERSION, ProducePart
+from brimline.wire.produce import FIRST_VERSION_WITH_TOPIC_ID, MAX_VERSION, MIN_VERSION, ProducePart, TopicName
 from brimline.wire.request_header import PRODUCE, is_flexible
 from brimline.wire.rewrite import Edit, rewritten_frame
 
@@ -32,8 +37,12 @@ _UUID_SIZE = 16
 _SMALLEST_TOPIC = 3
 _SMALLEST_RECORD_ERROR = 6
 
-# A person may have typed the message, and it is sent with every partition.
+# A person may have typed the message, and it is sent with many partitions.
 _LONGEST_MESSAGE = 1000
+_MOST_MESSAGES = 100
+
+# What Python takes besides the bytes themselves.
+_TOPIC_OVERHEAD = 400
 
 
 class Refusal(NamedTuple):
@@ -50,8 +59,8 @@ def refusing_response(version: int, correlation_id: int, refusals: Iterable[Refu
     writer.int32(correlation_id)
     writer.no_tags()
     writer.count(len(topics))
-    for topic, entries in topics.items():
-        writer.raw(layout.topic(topic, entries))
+    for name, topic in topics.items():
+        writer.raw(layout.topic(name, topic))
     if version >= _FIRST_VERSION_WITH_THROTTLE_TIME:
         writer.int32(0)
     writer.no_tags()
@@ -59,47 +68,71 @@ def refusing_response(version: int, correlation_id: int, refusals: Iterable[Refu
     return _INT32.pack(len(answer)) + answer
 
 
-def merged_response(payload: memoryview, version: int, refusals: Iterable[Refusal]) -> bytes:
-    """The whole frame of the broker's answer with refusals added.
+class RefusedTopic(NamedTuple):
+    """The partitions' numbers, and what stands in the answer for them."""
 
-    Refused partitions join their topic's entry if the broker has one, else their topic is added behind the others.
-    """
-    layout = _Layout(version)
-    pending = layout.entries_by_topic(refusals)
-    reader = Reader(payload, flexible=layout.flexible)
-    reader.int32()  # correlation id
-    reader.skip_tags()
-    count_start = reader.position
-    count = reader.count_not_null(smallest_element=_SMALLEST_TOPIC)
-    count_end = reader.position
-    edits: list[Edit] = []
-    for _ in range(count):
-        topic = layout.read_topic(reader)
-        edits += layout.put_into(payload, topic, pending.pop(topic.key, {}))
-    if pending:
-        edits.insert(0, Edit(count_start, count_end, encoded_count(count + len(pending), flexible=layout.flexible)))
-        added = b"".join(layout.topic(topic, entries) for topic, entries in pending.items())
-        edits.append(Edit(reader.position, reader.position, added))
-    if version >= _FIRST_VERSION_WITH_THROTTLE_TIME:
-        reader.int32()
-    reader.skip_tags()
-    if reader.remaining:
-        raise Malformed(f"an answer to Produce with {reader.remaining} bytes too many")
-    return b"".join(rewritten_frame(payload, edits))
+    numbers: "array[int]"
+    entries: bytes
 
 
-def error_codes(payload: memoryview, version: int) -> dict[tuple[bytes, int], int]:
+class RefusedPart:
+    """Refusals of a part of a request, until the broker has answered the rest of it."""
+
+    __slots__ = ("_layout", "_topics", "_version", "kept_bytes")
+
+    def __init__(self, version: int, refusals: Iterable[Refusal]) -> None:
+        self._version = version
+        self._layout = _Layout(version)
+        self._topics = self._layout.entries_by_topic(refusals)
+        self.kept_bytes = sum(
+            _TOPIC_OVERHEAD + len(name) + len(topic.entries) + topic.numbers.itemsize * len(topic.numbers)
+            for name, topic in self._topics.items()
+        )
+
+    def merged_into(self, payload: memoryview) -> bytes:
+        """The whole frame of the broker's answer with refusals added.
+
+        Refused partitions join their topic's entry if the broker has one, else their topic is added behind the others.
+        """
+        layout, pending = self._layout, self._topics.copy()
+        reader = Reader(payload, flexible=layout.flexible)
+        reader.int32()  # correlation id
+        reader.skip_tags()
+        count_start = reader.position
+        count = reader.count_not_null(smallest_element=_SMALLEST_TOPIC)
+        count_end = reader.position
+        edits: list[Edit] = []
+        for _ in range(count):
+            answered = layout.read_topic(reader)
+            refused = pending.pop(answered.key, None)
+            if refused is not None:
+                edits += layout.put_into(payload, answered, refused)
+        if pending:
+            edits.insert(0, Edit(count_start, count_end, encoded_count(count + len(pending), flexible=layout.flexible)))
+            added = b"".join(layout.topic(name, refused) for name, refused in pending.items())
+            edits.append(Edit(reader.position, reader.position, added))
+        if self._version >= _FIRST_VERSION_WITH_THROTTLE_TIME:
+            reader.int32()
+        reader.skip_tags()
+        if reader.remaining:
+            raise Malformed(f"an answer to Produce with {reader.remaining} bytes too many")
+        return b"".join(rewritten_frame(payload, edits))
+
+
+def error_codes(payload: memoryview, version: int) -> dict[tuple[TopicName, int], int]:
     """The broker's code for each partition that it answers, by ``ProducePart.where``."""
     layout = _Layout(version)
     reader = Reader(payload, flexible=layout.flexible)
     reader.int32()  # correlation id
     reader.skip_tags()
-    codes = {}
+    codes: dict[tuple[TopicName, int], int] = {}
     for _ in range(reader.count_not_null(smallest_element=_SMALLEST_TOPIC)):
         topic = layout.read_topic(reader)
+        # Once for all its partitions: a name may be long.
+        name = UUID(bytes=topic.key) if version >= FIRST_VERSION_WITH_TOPIC_ID else topic.key.decode(errors="replace")
         for start in topic.partition_starts:
             partition, code = _NUMBER_AND_CODE.unpack_from(payload, start)
-            codes[topic.key, partition] = code
+            codes[name, partition] = code
     return codes
 
 
@@ -130,27 +163,28 @@ class _Layout:
         # What stands behind the fixed fields of a partition unless its batch was found faulty or its leader moved.
         self._plain_rest = self._rest(None)
 
-    def entries_by_topic(self, refusals: Iterable[Refusal]) -> dict[bytes, dict[int, bytes]]:
+    def entries_by_topic(self, refusals: Iterable[Refusal]) -> dict[bytes, RefusedTopic]:
         """Refusals differ in their partition's number and little else, so that the rest is written once."""
         topics: dict[bytes, dict[int, bytes]] = {}
         behind_number: dict[tuple[int, str | None], bytes] = {}
-        for part, code, message in refusals:
+        for position, (part, code, reason) in enumerate(refusals):
+            message = reason if position < _MOST_MESSAGES else None
             rest = behind_number.get((code, message))
             if rest is None:
                 rest = code.to_bytes(2, "big", signed=True) + self._unknown_offsets_and_times + self._rest(message)
                 behind_number[code, message] = rest
             entries = topics.setdefault(self._key(part), {})
             entries.setdefault(part.partition, _INT32.pack(part.partition) + rest)
-        return topics
+        return {name: RefusedTopic(array("i", entries), b"".join(entries.values())) for name, entries in topics.items()}
 
-    def topic(self, key: bytes, entries: Mapping[int, bytes]) -> bytes:
+    def topic(self, key: bytes, refused: RefusedTopic) -> bytes:
         writer = Writer(flexible=self.flexible)
         if self._has_topic_ids:
             writer.raw(key)
         else:
             writer.string_bytes(key)
-        writer.count(len(entries))
-        writer.raw(b"".join(entries.values()))
+        writer.count(len(refused.numbers))
+        writer.raw(refused.entries)
         writer.no_tags()
         return writer.finish()
 
@@ -167,19 +201,18 @@ class _Layout:
         reader.skip_tags()
         return _AnsweredTopic(key, count_start, count_end, partition_starts, partitions_end)
 
-    def put_into(self, payload: memoryview, topic: _AnsweredTopic, entries: Mapping[int, bytes]) -> list[Edit]:
-        if not entries:
-            return []
+    def put_into(self, payload: memoryview, topic: _AnsweredTopic, refused: RefusedTopic) -> list[Edit]:
+        numbers = set(refused.numbers)
         replaced = [
             Edit(start, end)
             for start, end in pairwise((*topic.partition_starts, topic.partitions_end))
-            if _INT32.unpack_from(payload, start)[0] in entries
+            if _INT32.unpack_from(payload, start)[0] in numbers
         ]
-        count = len(topic.partition_starts) - len(replaced) + len(entries)
+        count = len(topic.partition_starts) - len(replaced) + len(numbers)
         return [
             Edit(topic.count_start, topic.count_end, encoded_count(count, flexible=self.flexible)),
             *replaced,
-            Edit(topic.partitions_end, topic.partitions_end, b"".join(entries.values())),
+            Edit(topic.partitions_end, topic.partitions_end, refused.entries),
         ]
 
     def _skip_partition(self, reader: Reader) -> None:
