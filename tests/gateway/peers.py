@@ -240,8 +240,10 @@ def requests_from(sock: socket.socket) -> Iterator[bytes]:
 
 
 class Client:
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None = None) -> None:
-        self.sock = socket.create_connection(address, timeout=PATIENCE_SECONDS)
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None = None, source: str | None = None) -> None:
+        self.sock = socket.create_connection(
+            address, timeout=PATIENCE_SECONDS, source_address=None if source is None else (source, 0)
+        )
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
             self.sock = tls.wrap_socket(self.sock, server_hostname="localhost")
@@ -405,6 +407,7 @@ def running(
     held_seconds: float = 0.05,
     judge: Callable[[EventLoop, Counters], Judge] | None = None,
     connection_judge: Callable[[Judge, Counters], Callable[[], Judge]] | None = None,
+    needs_login: bool = False,
     expects_bugs: bool = False,
 ) -> Iterator[Running]:
     """Afterwards nothing of it is left: no connection, no kept byte, no descriptor."""
@@ -423,6 +426,7 @@ def running(
         upstream_family=socket.AF_INET,
         upstream=upstream,
         source=source,
+        needs_login=needs_login,
         judge=None if connection_judge is None else connection_judge(judging, counters),
         client_tls=None if client_tls is None else lambda: client_tls,
         broker_tls=None if broker_tls is None else lambda: broker_tls,

@@ -164,7 +164,7 @@ def test_connections_per_address_count_all_clients_as_one() -> None:
 def test_an_exception_for_the_gateway_is_enough() -> None:
     added = "max.connections.per.ip=100\nmax.connections.per.ip.overrides=127.0.92.1:10000\n"
 
-    assert said(addresses(added), "no longer limit a client") is Weight.NOTE
+    assert said(addresses(added), "are kept by the gateway") is Weight.NOTE
 
 
 def test_what_the_broker_says_now_wins_over_its_file() -> None:

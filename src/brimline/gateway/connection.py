@@ -88,10 +88,13 @@ class Connection:
         "_is_open",
         "_judge",
         "_kept_number",
+        "_known_by",
+        "_needs_login",
         "_release_timer",
         "_request_pipe",
         "_response_pipe",
         "_to_broker",
+        "address",
         "allowed_at",
         "broker",
         "client",
@@ -112,6 +115,9 @@ class Connection:
         client: Endpoint,
         broker: Endpoint,
         judge: Judge,
+        *,
+        needs_login: bool = False,
+        address: str = "",
     ) -> None:
         self._forwarder = forwarder
         self._account = forwarder.account
@@ -119,8 +125,16 @@ class Connection:
         self.listener = listener
         self.client = client
         self.broker = broker
+        self.address = address
+        self._needs_login = needs_login
+        settings = forwarder.settings
         self.in_flight = InFlight()
-        self.requests = RequestStream(self.in_flight, forwarder.settings.largest_request, judge.wants)
+        self.requests = RequestStream(
+            self.in_flight,
+            settings.largest_request,
+            judge.wants,
+            largest_login=settings.largest_login if self._needs_login else None,
+        )
         self.responses = ResponseStream(self.in_flight)
         self.client_software = "unknown"
         self.writer: Writer | None = None
@@ -149,7 +163,10 @@ class Connection:
         self._held: _Held | None = None
         self._kept_number = 0
         self._began_keeping = 0.0
-        self._ends_by: float | None = time.monotonic() + forwarder.settings.header_timeout
+        now = time.monotonic()
+        self._known_by: float | None = now + settings.login_timeout
+        """When a client must have said something or, where clients authenticate, been answered a token."""
+        self._ends_by: float | None = now + settings.header_timeout
         """When a connection that is about to begin or to end is given up."""
         self._complete_by: float | None = None
         """When a request that is kept must be complete."""
@@ -213,12 +230,17 @@ class Connection:
         if not self._account.must_wait(self):
             self._guarded(self._let_go)
 
-    @property
-    def deadline(self) -> float | None:
-        """When this connection is given up unless it gets on; ``None``: it is not waited for."""
-        if self._ends_by is None or self._complete_by is None:
-            return self._complete_by if self._ends_by is None else self._ends_by
-        return min(self._ends_by, self._complete_by)
+    def late_for(self, now: float) -> str | None:
+        """Why this connection is given up now; ``None``: it is not."""
+        if (self._ends_by is not None and self._ends_by <= now) or (
+            self._complete_by is not None and self._complete_by <= now
+        ):
+            return "too-slow"
+        if self._known_by is not None and self._known_by <= now:
+            if not (self.in_flight.has_passed_token if self._needs_login else self.requests.requests):
+                return "not-logged-in" if self._needs_login else "silent"
+            self._known_by = None
+        return None
 
     def on_client(self, mask: int) -> None:
         if self._is_open:

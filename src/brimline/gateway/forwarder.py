@@ -7,9 +7,10 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from brimline.gateway.account import Account
+from brimline.gateway.addresses import Addresses, AddressLimits, Refusal, address_of
 from brimline.gateway.connection import Connection, Judge
 from brimline.gateway.counters import Counters
 from brimline.gateway.endpoint import Endpoint, TlsEndpoint
@@ -21,6 +22,8 @@ from brimline.gateway.turns import Turns
 _LOG = logging.getLogger("brimline.gateway")
 _ACCEPTED_AT_ONCE = 64
 _SWEEP_SECONDS = 1.0
+_SILENCE_SECONDS = 10.0
+"""Between two lines about addresses that may not have one more connection."""
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _BIND_ADDRESS_NO_PORT = 24
 """Linux' IP_BIND_ADDRESS_NO_PORT, for which not every Python has a name; it counts for IPv6, too."""
@@ -38,6 +41,8 @@ class Listener:
     upstream: Address
     source: str | None = None
     """The address to connect from; ``None``: as the system chooses."""
+    needs_login: bool = False
+    """Whether clients authenticate with SASL: until the broker has answered them, they get little time and room."""
     judge: Callable[[], Judge] | None = None
     """Makes the rules of one connection, where they have to remember something of it; ``None``: those of everybody."""
     client_tls: Callable[[], ssl.SSLContext] | None = None
@@ -51,6 +56,11 @@ class ForwarderSettings:
     header_timeout: float = 10.0
     kept_bytes: int = 256 << 20
     """How much memory all connections may hold together (``account``)."""
+    login_timeout: float = 30.0
+    """How long a client may take to send its first request or, where clients authenticate, its first token."""
+    largest_login: int = 512 << 10
+    """The largest request of a client to whom the broker has not answered a token yet."""
+    addresses: AddressLimits = field(default_factory=AddressLimits)
 
 
 class Forwarder:
@@ -73,12 +83,14 @@ class Forwarder:
         self._on_burst = on_burst
         self.account = Account(loop, settings.kept_bytes)
         self.turns = Turns(loop)
+        self.addresses = Addresses(settings.addresses)
         self.pipes = PipePool()
         self.is_draining = False
         self.listeners: tuple[Listener, ...] = ()
         self._connections: dict[Connection, None] = {}
         self._drained: Callable[[], None] | None = None
         self._was_over_limit = False
+        self._silent_until = 0.0
         self._sweeper: Timer = loop.later(_SWEEP_SECONDS, self._sweep)
 
     def listen(self, listeners: Sequence[Listener]) -> None:
@@ -137,6 +149,7 @@ class Forwarder:
 
     def ended(self, connection: Connection, reason: str) -> None:
         self._connections.pop(connection, None)
+        self.addresses.went(connection.address)
         self.account.forget(connection)
         self.turns.forget(connection)
         self.counters.closed[reason] += 1
@@ -151,7 +164,7 @@ class Forwarder:
     def _accept(self, sock: socket.socket, listener: Listener) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
-                accepted, _ = sock.accept()
+                accepted, peer = sock.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -160,10 +173,28 @@ class Forwarder:
                 self._pause_accepting(sock, listener, error)
                 return
             self.counters.accepted += 1
+            address = address_of(peer)
             if len(self._connections) >= self.settings.max_connections:
                 self._refuse(accepted, "the most allowed")
+            elif (refusal := self.addresses.refusal(address)) is not None:
+                self._refuse_address(accepted, address, refusal)
             else:
-                self._connect(accepted, listener)
+                self._connect(accepted, address, listener)
+
+    def _refuse_address(self, accepted: socket.socket, address: str, refusal: Refusal) -> None:
+        """As a broker does."""
+        accepted.close()
+        self.counters.closed[refusal.value] += 1
+        now = time.monotonic()
+        if now >= self._silent_until:
+            self._silent_until = now + _SILENCE_SECONDS
+            _LOG.warning(
+                "%s may not have one more connection now (%s of the broker): it is closed; such ends are counted as %s",
+                address,
+                "max.connections.per.ip" if refusal is Refusal.TOO_MANY else "a quota connection_creation_rate",
+                refusal.value,
+                extra={"event": refusal.value},
+            )
 
     def _refuse(self, accepted: socket.socket, why: str) -> None:
         accepted.close()
@@ -182,7 +213,7 @@ class Forwarder:
         self.loop.unwatch(sock.fileno())
         self.loop.later(1.0, lambda: None if self.is_draining else self._watch(sock, listener))
 
-    def _connect(self, accepted: socket.socket, listener: Listener) -> None:
+    def _connect(self, accepted: socket.socket, address: str, listener: Listener) -> None:
         try:
             client = _endpoint(accepted, listener.client_tls, server_side=True)
         except OSError:  # it has gone already
@@ -204,17 +235,21 @@ class Forwarder:
             self.counters.closed["broker-unreachable"] += 1
             return
         judge = self.judge if listener.judge is None else listener.judge()
-        connection = Connection(self, listener.name, client, broker, judge)
+        connection = Connection(
+            self, listener.name, client, broker, judge, needs_login=listener.needs_login, address=address
+        )
         self._connections[connection] = None
+        self.addresses.came(address)
         connection.start()
 
     def _sweep(self) -> None:
         self._sweeper = self.loop.later(_SWEEP_SECONDS, self._sweep)
         now = time.monotonic()
         self._make_room(now)
-        late = [each for each in self._connections if each.deadline is not None and each.deadline <= now]
-        for connection in late:
-            connection.close("too-slow")
+        late = [(each, each.late_for(now)) for each in self._connections]
+        for connection, reason in late:
+            if reason is not None:
+                connection.close(reason)
         if len(self._connections) < self.settings.max_connections:
             self._was_over_limit = False
 

@@ -182,8 +182,8 @@ class Rules:
                 if strange and each.part.where[0] in strange and each.part.where not in told
             ]
             if unknown:
-                kept = writer.ask(connection, request, index, unknown, told)
-                connection.hold(lambda: self._judge_again(connection, request, told), len(request.frame) + kept)
+                size = len(request.frame) + writer.ask(connection, request, index, unknown, told)
+                connection.hold(lambda: self._judge_again(connection, request, told), size)
                 return
             if told:
                 rulings = [each.after(told) for each in rulings]

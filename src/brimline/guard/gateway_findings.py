@@ -13,7 +13,7 @@ from brimline.guard.explain import Finding, Weight
 from brimline.guard.gateway_layout import Address, Bypass, BypassedListener, FrontedListener
 from brimline.model import Failure, FailureKind
 from brimline.observe.address_rules import AddressRules
-from brimline.observe.connection_limits import CREATION_RATE, LARGEST_INT, PER_IP, PER_IP_OVERRIDES
+from brimline.observe.connection_limits import CREATION_RATE, LARGEST_INT, PER_IP, PER_IP_OVERRIDES, per_ip_overrides
 
 TOPIC = "gateway"
 _SHOWN = 3
@@ -146,7 +146,7 @@ def _per_ip(config: GuardConfig, now: Mapping[str, str | None], seen: Collection
     wanted = config.number(keys.GATEWAY_MAX_CONNECTIONS)
     in_file = config.broker.connection_limits
     limit = int(now.get(PER_IP) or in_file.per_ip)
-    overrides = _overrides(now.get(PER_IP_OVERRIDES) or in_file.per_ip_overrides)
+    overrides = per_ip_overrides(now.get(PER_IP_OVERRIDES) or in_file.per_ip_overrides)
     tightest = min((overrides.get(address, limit) for address in seen), default=limit)
     if tightest < wanted:
         yield gateway_finding(
@@ -155,16 +155,11 @@ def _per_ip(config: GuardConfig, now: Mapping[str, str | None], seen: Collection
             f"gateway holds up to {wanted} ({keys.GATEWAY_MAX_CONNECTIONS.name}): raise it, or except the gateway with "
             f"{PER_IP_OVERRIDES}={min(seen, default='ADDRESS')}:{wanted}",
         )
-    elif limit < LARGEST_INT or set(overrides) - set(seen):
+    if limit < LARGEST_INT or set(overrides) - set(seen):
         yield gateway_finding(
-            Weight.NOTE, f"{PER_IP} and its overrides no longer limit a client that comes through the gateway"
+            Weight.NOTE,
+            f"{PER_IP} and its overrides are kept by the gateway, which alone sees who comes through it",
         )
-
-
-def _overrides(text: str) -> dict[str, int]:
-    """``address:number,…``; what is not so is the broker's to refuse."""
-    pairs = [part.strip().rpartition(":") for part in text.split(",") if part.strip()]
-    return {host: int(number) for host, _, number in pairs if number.isdecimal()}
 
 
 def _creation_rates(config: GuardConfig, now: Mapping[str, str | None]) -> Iterator[Finding]:

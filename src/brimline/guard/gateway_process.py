@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -27,6 +28,7 @@ from typing import TextIO
 from brimline.decide.admission import RejectError
 from brimline.decide.disk_state import DiskState
 from brimline.durable_files import why_untrusted
+from brimline.gateway.addresses import AddressLimits, address_of
 from brimline.gateway.control import ControlServer
 from brimline.gateway.counters import Counters
 from brimline.gateway.describe import DescribeWorker
@@ -56,6 +58,7 @@ from brimline.guard.reload import reloaded
 from brimline.guard.sentences import reasons_of_full_log_dirs
 from brimline.guard.worker import Worker
 from brimline.model import BadInput
+from brimline.observe.connection_limits import LARGEST_INT, per_ip_overrides
 
 _FOLDERS_INTERVAL = 1.0
 _FOLDERS_INTERVAL_WHILE_FENCED = 0.2
@@ -224,6 +227,7 @@ class Gateway:
                 upstream_family=family,
                 upstream=address,
                 source=source.address,
+                needs_login=fronted.client_protocol.uses_sasl,
                 judge=fetch_rules(self._rules, self._skips, self._counters.fetches) if may_skip else None,
                 client_tls=tls.client_context if tls and fronted.has_client_tls else None,
                 broker_tls=tls.upstream_context if tls and fronted.has_broker_tls else None,
@@ -452,7 +456,22 @@ def _forwarder_settings(config: GuardConfig) -> ForwarderSettings:
         max_connections=config.number(keys.GATEWAY_MAX_CONNECTIONS),
         header_timeout=config.seconds(keys.GATEWAY_HEADER_TIMEOUT),
         kept_bytes=config.number(keys.GATEWAY_MEMORY),
+        login_timeout=config.seconds(keys.GATEWAY_LOGIN_TIMEOUT),
+        largest_login=config.broker.largest_login,
+        addresses=_address_limits(config),
     )
+
+
+def _address_limits(config: GuardConfig) -> AddressLimits:
+    """What the broker's file says of addresses. A host is looked up once, as the broker does; one that has no address
+    has no connection either."""
+    limits = config.broker.connection_limits
+    of_address: dict[str, int] = {}
+    for host, most in per_ip_overrides(limits.per_ip_overrides).items():
+        with suppress(OSError):
+            for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+                of_address[address_of(found[4])] = most
+    return AddressLimits(connections=limits.per_ip if limits.per_ip < LARGEST_INT else None, connections_of=of_address)
 
 
 def _raise_descriptor_limit() -> None:

@@ -316,6 +316,18 @@ GATEWAY_HEADER_TIMEOUT = Key(
         "connection is closed; idle connections are the broker's business (connections.max.idle.ms)."
     ),
 )
+GATEWAY_LOGIN_TIMEOUT = Key(
+    name="brimline.gateway.login.timeout.ms",
+    kind=Kind.LONG,
+    default=30_000,
+    low=100,
+    high=LARGEST_INT,
+    reloadable=False,
+    sentence=(
+        "How long a client may take from connecting to its first request; where clients authenticate with SASL, to the "
+        "broker's first answer to a token. Then its connection is closed."
+    ),
+)
 GATEWAY_DRAIN_TIMEOUT = Key(
     name="brimline.gateway.drain.timeout.ms",
     kind=Kind.LONG,
@@ -494,6 +506,7 @@ KEYS: tuple[Key, ...] = (
     GATEWAY_MAX_CONNECTIONS,
     GATEWAY_MEMORY,
     GATEWAY_HEADER_TIMEOUT,
+    GATEWAY_LOGIN_TIMEOUT,
     GATEWAY_DRAIN_TIMEOUT,
     GATEWAY_REFUSALS,
     FOLLOWER_ACTION,

@@ -40,6 +40,7 @@ KEYS = frozenset(
         "remote.log.manager.task.interval.ms",
         "remote.log.metadata.manager.listener.name",
         "remote.log.storage.system.enable",
+        "sasl.server.max.receive.size",
         "security.inter.broker.protocol",
         "socket.request.max.bytes",
         "ssl.client.auth",
@@ -49,6 +50,8 @@ KEYS = frozenset(
 _CLIENT_AUTH = "ssl.client.auth"
 _LARGEST_REQUEST = "socket.request.max.bytes"
 _DEFAULT_LARGEST_REQUEST = 100 * 1024 * 1024
+_LARGEST_LOGIN = "sasl.server.max.receive.size"
+_DEFAULT_LARGEST_LOGIN = 512 * 1024
 _OF_A_LISTENER = tuple(f".{key}" for key in (_CLIENT_AUTH, *limits.KEYS))
 
 
@@ -105,6 +108,8 @@ class BrokerProperties:
     """By listener, as it counts there if the listener speaks TLS."""
     connection_limits: ConnectionLimits
     largest_request: Bytes
+    largest_login: Bytes
+    """Of a client that has not authenticated yet."""
 
 
 class BrokerPropertiesReader:
@@ -139,7 +144,8 @@ class BrokerPropertiesReader:
             or None,
             client_auth={name: self._client_auth(listener) for name, listener in bound.items()},
             connection_limits=self._connection_limits(bound),
-            largest_request=self._largest_request(),
+            largest_request=self._largest(_LARGEST_REQUEST, _DEFAULT_LARGEST_REQUEST),
+            largest_login=self._largest(_LARGEST_LOGIN, _DEFAULT_LARGEST_LOGIN),
         )
 
     def _log_dirs(self) -> tuple[str, ...]:
@@ -217,12 +223,12 @@ class BrokerPropertiesReader:
             self.problems.append(problem)
             return ConnectionLimits()
 
-    def _largest_request(self) -> Bytes:
+    def _largest(self, key: str, default: int) -> Bytes:
         try:
-            return Bytes(limits.whole_number(self._reader, _LARGEST_REQUEST, 1, _DEFAULT_LARGEST_REQUEST))
+            return Bytes(limits.whole_number(self._reader, key, 1, default))
         except BadInput as problem:
             self.problems.append(problem)
-            return Bytes(_DEFAULT_LARGEST_REQUEST)
+            return Bytes(default)
 
     def _inter_broker_listener(self) -> str:
         named = self._reader.text("inter.broker.listener.name")

@@ -29,6 +29,12 @@ class ConnectionLimits:
     """By the key that names one, where it is not Kafka's."""
 
 
+def per_ip_overrides(text: str) -> dict[str, int]:
+    """``host:number,…``; what is not so is the broker's to refuse."""
+    pairs = [part.strip().rpartition(":") for part in text.split(",") if part.strip()]
+    return {host.strip(): int(number) for host, _, number in pairs if number.strip().isdecimal()}
+
+
 def connection_limits(reader: PropertyReader, listeners: Iterable[str]) -> ConnectionLimits:
     """``BadInput`` for a number that is none."""
     names = list(listeners)

@@ -60,25 +60,31 @@ class OwnAnswer:
         self.kept = _OBJECT_BYTES + (kept if frame is None else len(frame))
 
 
-class _RawToken:
-    """The answer to a SASL token that has no request header (SaslHandshake version 0): it has no correlation id."""
+class Token:
+    """The answer to a SASL token. One without a request header (SaslHandshake version 0) has no correlation id."""
 
-    kept = 0
+    __slots__ = ("correlation_id",)
+    kept = _PLACE_BYTES
+
+    def __init__(self, correlation_id: int | None) -> None:
+        self.correlation_id = correlation_id
 
 
-RAW_TOKEN: Final = _RawToken()
+RAW_TOKEN: Final = Token(None)
 
-Place: TypeAlias = int | Expected | OwnAnswer | _RawToken
+Place: TypeAlias = int | Expected | OwnAnswer | Token
 """A plain answer is nothing but its correlation id: most connections have only those."""
 
 
 class InFlight:
-    __slots__ = ("_awaits_settling", "_kept", "_places")
+    __slots__ = ("_awaits_settling", "_kept", "_places", "has_passed_token")
 
     def __init__(self) -> None:
         self._places: deque[Place] = deque()
         self._kept = 0
         self._awaits_settling = False
+        self.has_passed_token = False
+        """Whether the broker has answered one, be it with another question."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -162,7 +168,9 @@ class InFlight:
         place = self._places.popleft()
         if not isinstance(place, int):
             self._kept -= place.kept
+            if isinstance(place, Token):
+                self.has_passed_token = True
 
 
 def _id_of(place: Place) -> int | None:
-    return place.correlation_id if isinstance(place, Expected) else place if isinstance(place, int) else None
+    return place.correlation_id if isinstance(place, (Expected, Token)) else place if isinstance(place, int) else None

@@ -3,7 +3,9 @@
 The head of every frame is read (length, API, version, correlation id); of Produce also the acks, because a request
 with acks=0 has no answer to wait for. Everything else passes uncopied, unknown APIs, versions and fields included.
 A wanted request is collected whole. No announced length is believed: memory grows with the bytes that have come, and
-a frame larger than ``largest`` (the broker's own limit) ends the connection, as at a broker.
+a frame larger than ``largest`` (the broker's own limit) ends the connection, as at a broker. So does one larger than
+``largest_login`` of a client to whom the broker has not answered a SASL token yet: nobody who knows that he may has
+anything so large to say.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +13,7 @@ from typing import NamedTuple
 
 from brimline.wire import produce
 from brimline.wire.errors import Malformed, WireError
-from brimline.wire.in_flight import RAW_TOKEN, InFlight
+from brimline.wire.in_flight import RAW_TOKEN, InFlight, Token
 from brimline.wire.request_header import HEAD, PRODUCE
 
 _LENGTH_BYTES = 4
@@ -20,6 +22,7 @@ _LARGEST_HEAD = 1 << 18
 """Two strings of 32 KB and some tagged fields: nobody needs more than this before the acks."""
 _LOOK_AHEAD = 512
 _SASL_HANDSHAKE = 17
+_SASL_AUTHENTICATE = 36
 _LARGEST_KNOWN_KEY = 127
 _LARGEST_KNOWN_VERSION = 31
 
@@ -43,6 +46,7 @@ class RequestStream:
         "_is_raw",
         "_kept",
         "_largest",
+        "_largest_later",
         "_missing",
         "_wants",
         "passing",
@@ -51,10 +55,21 @@ class RequestStream:
         "requests",
     )
 
-    def __init__(self, in_flight: InFlight, largest: int, wants: Callable[[int, int], bool]) -> None:
-        """``wants(api_key, version)``: whether such a request is to be collected."""
+    def __init__(
+        self,
+        in_flight: InFlight,
+        largest: int,
+        wants: Callable[[int, int], bool],
+        *,
+        largest_login: int | None = None,
+    ) -> None:
+        """``wants(api_key, version)``: whether such a request is to be collected.
+
+        ``largest_login`` is for clients that must log in; ``None``: they need not.
+        """
         self._in_flight = in_flight
-        self._largest = largest
+        self._largest = largest if largest_login is None else min(largest, largest_login)
+        self._largest_later = largest
         self._wants = wants
         self._kept = bytearray()
         self._missing = 0
@@ -139,7 +154,7 @@ class RequestStream:
                 if acks != 0:
                     self._in_flight.add(correlation_id)
             else:
-                self._in_flight.add(correlation_id)
+                self._in_flight.add(Token(correlation_id) if api_key == _SASL_AUTHENTICATE else correlation_id)
             self.passing = _LENGTH_BYTES + length
         self._is_raw = api_key == _SASL_HANDSHAKE and version == 0
         self.requests += 1
@@ -155,15 +170,16 @@ class RequestStream:
         self._expect_possible(int.from_bytes(head[:_LENGTH_BYTES], signed=True))
         return False
 
-    def _expect_possible(self, length: int) -> None:
-        if not _SMALLEST <= length <= self._largest:
+    def _expect_possible(self, length: int, smallest: int = _SMALLEST) -> None:
+        if length > self._largest and self._in_flight.has_passed_token:
+            self._largest = self._largest_later
+        if not smallest <= length <= self._largest:
             raise Malformed(f"a request of {length} bytes")
 
     def _begin_raw(self, head: memoryview) -> bool:
         """A SASL token without a header, between SaslHandshake version 0 and the first request."""
         length = int.from_bytes(head[:_LENGTH_BYTES], signed=True)
-        if not 0 <= length <= self._largest:
-            raise Malformed(f"a token of {length} bytes")
+        self._expect_possible(length, smallest=0)
         if len(head) < min(_LENGTH_BYTES + length, HEAD.size):
             return False
         self._in_flight.add(RAW_TOKEN)
@@ -176,8 +192,7 @@ class RequestStream:
             wanted = _LENGTH_BYTES - len(self._kept)
         else:
             length = int.from_bytes(self._kept[:_LENGTH_BYTES], signed=True)
-            if not 0 <= length <= self._largest:
-                raise Malformed(f"a request of {length} bytes")
+            self._expect_possible(length, smallest=0)
             wanted = min(_LENGTH_BYTES + length - len(self._kept), _LOOK_AHEAD)
             if wanted == 0:
                 raise Malformed(f"a request of {length} bytes")
