@@ -103,3 +103,20 @@ def test_whoever_has_ended_gets_no_turn(loop: EventLoop) -> None:
     given.forget(ended)
     run_for_a_moment(loop)
     assert order == []
+
+
+def test_a_bug_in_one_connection_costs_the_others_nothing() -> None:
+    bugs: list[BaseException] = []
+    order: list[str] = []
+    with contextlib.closing(EventLoop(bugs.append)) as loop:
+        given = Turns(loop)
+
+        class Broken(Connection):
+            def take_turn(self) -> None:
+                raise RuntimeError("a bug")
+
+        given.ask(Broken("broken", order))
+        given.ask(Connection("other", order))
+        run_for_a_moment(loop)
+    assert len(bugs) == 1
+    assert order == ["other"]

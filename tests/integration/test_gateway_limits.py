@@ -1,19 +1,25 @@
 """Limits that a broker cannot keep behind a gateway: by address, and for strangers. The broker itself is the oracle."""
 
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from brimline.model import Bytes
+from brimline import ClientConfig
+from brimline.guard.address_task import AddressTask
+from brimline.model import Bytes, Failure
+from brimline.observe.address_rules import ask_connection_rules
+from brimline.observe.connection import Connection, Deadline
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.cluster import create_topic
 from tests.integration.gatewayed import gateway
 from tests.integration.raw_kafka import RawConnection, logged_in, raw_connection, request
 from tests.integration.raw_produce import RawProducer
+from tests.integration.test_gateway_doctor import BROKER, PATIENCE, set_quota
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import batch
 
@@ -97,3 +103,34 @@ def test_a_stranger_has_only_so_long_to_log_in(sandbox: Sandbox, tmp_path: Path)
         assert silent.receive() is None
         eventually(lambda: fronting.state()["connections"]["closed"] == {"not-logged-in": 2})
         somebody.answers(request(MetadataRequest(topics=[]), 9))
+
+
+def test_the_quota_of_an_address_is_kept_when_the_broker_has_told_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    hurried, free = "127.0.0.3", "127.0.0.4"
+    with (
+        gateway(sandbox, tmp_path / "log", NOTHING_IS_FULL) as fronting,
+        closing(Connection(ClientConfig.from_properties(sandbox.admin_servers))) as admin,
+    ):
+        set_quota(admin, hurried)
+
+        def quotas() -> Mapping[str, float]:
+            found = ask_connection_rules(admin, BROKER, Deadline(PATIENCE)).quotas_by_address
+            assert not isinstance(found, Failure)
+            return found
+
+        def tell(said: Mapping[str, Any]) -> None:
+            assert fronting.ask("address-limits", **said)["ok"]
+
+        task = AddressTask(lambda: ask_connection_rules(admin, BROKER, Deadline(PATIENCE)), tell)
+
+        def refused(source: str) -> int:
+            for _ in range(200):
+                let_in(sandbox.bootstrap_servers, source, 1)
+            return int(fronting.state()["connections"]["closed"].get("address-rate", 0))
+
+        assert refused(hurried) == 0
+        eventually(lambda: hurried in quotas())
+        task.step()
+        assert refused(free) == 0
+        assert refused(hurried) > 0
+        assert let_in(sandbox.bootstrap_servers, ELSEWHERE, 2 * MOST) == MOST

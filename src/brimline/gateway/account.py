@@ -106,7 +106,7 @@ class Account:
         count = min(self._to_wake, _WOKEN_AT_ONCE, len(self._waiting))
         self._to_wake = min(self._to_wake, len(self._waiting)) - count
         for holder in list(self._waiting)[:count]:
-            self._waiting.pop(holder, None)
-            holder.look_again()
+            del self._waiting[holder]
+            self._loop.later(0.0, holder.look_again)
         if self._to_wake > 0:
             self._loop.later(_WAKE_SECONDS, self._wake_some)

@@ -94,6 +94,7 @@ class Connection:
         "_request_pipe",
         "_response_pipe",
         "_to_broker",
+        "_turns",
         "address",
         "allowed_at",
         "broker",
@@ -121,6 +122,7 @@ class Connection:
     ) -> None:
         self._forwarder = forwarder
         self._account = forwarder.account
+        self._turns = forwarder.turns
         self._judge = judge
         self.listener = listener
         self.client = client
@@ -208,7 +210,7 @@ class Connection:
         """The request that was held is judged when it is its turn, and when there is memory for what becomes of it."""
         if self._held is not None:
             self._held.is_due = True
-            self._forwarder.turns.ask(self)
+            self._turns.ask(self)
 
     def end_after_this(self, reason: str = "refused-without-acks") -> None:
         """Read no more requests; close when everything before has been answered (what a broker does after an error
@@ -265,7 +267,7 @@ class Connection:
     def look_again(self) -> None:
         """Something outside changed: draining began, or memory is free again."""
         if self._held is not None and self._held.is_due:
-            self._forwarder.turns.ask(self)
+            self._turns.ask(self)
         if self._is_open:
             self._guarded(self._settle)
 
@@ -408,7 +410,9 @@ class Connection:
 
     def _is_done_with(self, held: _Held) -> bool:
         """Judges it. False: what came behind it must wait, or is not wanted any more."""
-        self._judge_now(held.judge)
+        began = time.monotonic_ns()
+        held.judge()
+        self._turns.took(self, began)
         if self._held is not None:  # once more
             self._held.behind = held.behind
         return not (self._held or self._ending)
@@ -418,22 +422,18 @@ class Connection:
             if not isinstance(item, Request):
                 self._to_broker.append(item)
                 continue
-            judge = partial(self._judge.judge, self, item)
-            if self._forwarder.turns.may_judge(self):
-                self._judge_now(judge)
+            if self._turns.may_judge(self):
+                began = time.monotonic_ns()
+                self._judge.judge(self, item)
+                self._turns.took(self, began)
             else:
-                self.hold(judge, len(item.frame))
+                self.hold(partial(self._judge.judge, self, item), len(item.frame))
                 self.let_go()
             if self._held is not None:
                 self._held.behind = bytes(data[self.requests.read_to :])
                 break
             if self._ending:
                 break
-
-    def _judge_now(self, judge: Callable[[], None]) -> None:
-        began = time.monotonic_ns()
-        judge()
-        self._forwarder.turns.took(self, began)
 
     def _read_responses(self) -> None:
         buffer = self._account.buffer

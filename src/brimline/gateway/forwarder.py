@@ -246,10 +246,9 @@ class Forwarder:
         self._sweeper = self.loop.later(_SWEEP_SECONDS, self._sweep)
         now = time.monotonic()
         self._make_room(now)
-        late = [(each, each.late_for(now)) for each in self._connections]
+        late = [(each, reason) for each in self._connections if (reason := each.late_for(now)) is not None]
         for connection, reason in late:
-            if reason is not None:
-                connection.close(reason)
+            connection.close(reason)
         if len(self._connections) < self.settings.max_connections:
             self._was_over_limit = False
 

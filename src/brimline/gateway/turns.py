@@ -68,11 +68,13 @@ class Turns:
         self._is_due = False
         self._round = self._loop.woke_ns
         self._used_ns = 0
-        while self._waiting and self._used_ns < _AT_ONCE_NS:
-            now = time.monotonic_ns()
-            # Of those that took no more than their share the one that asked first.
-            self._whose = min(self._waiting, key=lambda taker: max(taker.judged_until, now))
-            del self._waiting[self._whose]
-            self._whose.take_turn()
-        self._whose = None
-        self._go_on()
+        try:
+            while self._waiting and self._used_ns < _AT_ONCE_NS:
+                now = time.monotonic_ns()
+                # Of those that took no more than their share the one that asked first.
+                self._whose = min(self._waiting, key=lambda taker: max(taker.judged_until, now))
+                del self._waiting[self._whose]
+                self._whose.take_turn()
+        finally:  # a bug in one connection costs the others nothing
+            self._whose = None
+            self._go_on()

@@ -22,6 +22,7 @@ from brimline.decide.ballast import BallastRule
 from brimline.decide.disk_state import DiskState
 from brimline.durable_files import why_untrusted
 from brimline.guard import keys, log_lines
+from brimline.guard.address_task import address_task
 from brimline.guard.ballasts import Ballasts
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock import Clock
@@ -127,6 +128,8 @@ class Guard:
         self._scans: dict[str, ScanReport] = {}
         self._scan_lock = threading.Lock()
         self._workers = [self._disk_worker, gateway_worker, move_worker, Worker("percentages", self._percents.step)]
+        if config.layout.fronted:
+            self._workers.append(Worker("address limits", address_task(config).step))
         for path in config.broker.log_dirs:
             task = ScanTask(
                 path, LogDirScanner(path).scan, clock, self._scan_interval, self._may_read, self._publish_scan

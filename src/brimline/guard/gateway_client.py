@@ -85,6 +85,10 @@ class GatewayClient:
         said = {} if followers is None else {"followers": followers}
         return self._ask({"op": operation, "epoch": epoch, "seconds": seconds, **said}).get("inForce") is True
 
+    def limit_addresses(self, limits: Json) -> None:
+        """What the broker decides by the address of a client, as far as it is known."""
+        self._ask({"op": "address-limits", **limits})
+
     def fence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
         self._ask({"op": "fence", **_target(log_dir, topic), "reason": reason, "by": by})
 

@@ -13,11 +13,18 @@ the gateway was told last: then it must be told again. What is not renewed in ti
 
     {"op": "follower-fences", "epoch": 7, "seconds": 10,
      "followers": {"2": {"reason": "…", "topics": [{"topic": "orders", "partitions": [0, 1]}]}}}
+
+``address-limits`` says what the broker decides by the address of a client (``gateway.addresses``). What it does not
+name stays as it was; ``null`` is no limit. It holds until it is said otherwise::
+
+    {"op": "address-limits", "connections": 100, "connectionsOf": {"10.0.0.5": 1000},
+     "perSecond": null, "perSecondOf": {"10.0.0.7": 9.0}}
 """
 
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from brimline import __version__
@@ -72,6 +79,7 @@ class GatewayCommands:
             "unfence": self._unfence,
             "skips": self._skip,
             "follower-fences": self._fence_followers,
+            "address-limits": self._limit_addresses,
         }
 
     @property
@@ -149,6 +157,24 @@ class GatewayCommands:
         self._fences.lease_followers(read_full_followers(followers), epoch=epoch, seconds=float(seconds))
         return {"inForce": True}
 
+    def _limit_addresses(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        addresses = self._forwarder.addresses
+        limits = addresses.limits
+        if "connections" in request:
+            limits = replace(
+                limits,
+                connections=_number(request["connections"]),
+                connections_of=_numbers(request.get("connectionsOf")),
+            )
+        if "perSecond" in request:
+            limits = replace(
+                limits,
+                per_second=_number(request["perSecond"]),
+                per_second_of=_numbers(request.get("perSecondOf")),
+            )
+        addresses.limits = limits
+        return {}
+
     def _skips_document(self) -> Mapping[str, Any]:
         snapshot, counted = self._skips.snapshot, self._forwarder.counters.fetches
         in_force = snapshot.followers if snapshot.is_in_force else {}
@@ -172,6 +198,18 @@ class GatewayCommands:
     def _unfence(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._fences.unfence(**_target(request), reason=str(request.get("reason", "")), by=str(request.get("by", "")))
         return {}
+
+
+def _number(said: object) -> Any:
+    if said is not None and not (isinstance(said, int | float) and said >= 0):
+        raise BadInput("a limit is a number from 0, or null for none")
+    return said
+
+
+def _numbers(said: object) -> dict[str, Any]:
+    if not isinstance(said, dict) or None in said.values():
+        raise BadInput("the limits of addresses are numbers by address")
+    return {str(address): _number(limit) for address, limit in said.items()}
 
 
 def _say_skips(before: Mapping[int, SkippedPartitions], now: Mapping[int, SkippedPartitions]) -> None:

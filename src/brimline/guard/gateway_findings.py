@@ -214,8 +214,9 @@ def _quotas(by_address: Mapping[str, float] | Failure) -> Iterator[Finding]:
     elif by_address:
         yield gateway_finding(
             Weight.WARNING,
-            f"{_count(len(by_address), 'quota')} of addresses ({_some(by_address)}): all clients of the gateway share "
-            "the quota of the gateway's address",
+            f"{_count(len(by_address), 'quota')} of addresses ({_some(by_address)}): the guard has the gateway keep "
+            "them; to the broker all clients of the gateway share the quota of the gateway's address: give it "
+            "a large one",
         )
 
 

@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -28,7 +27,6 @@ from typing import TextIO
 from brimline.decide.admission import RejectError
 from brimline.decide.disk_state import DiskState
 from brimline.durable_files import why_untrusted
-from brimline.gateway.addresses import AddressLimits, address_of
 from brimline.gateway.control import ControlServer
 from brimline.gateway.counters import Counters
 from brimline.gateway.describe import DescribeWorker
@@ -46,6 +44,7 @@ from brimline.gateway.rules import Rules, RuleSettings
 from brimline.gateway.sequence_memory import SequenceMemory, SteadyTimeOfDay
 from brimline.gateway.server_tls import ServerTls
 from brimline.guard import keys, log_lines
+from brimline.guard.address_limits import limits_in_file
 from brimline.guard.clock import Clock, SystemClock
 from brimline.guard.config import BadConfig, GuardConfig, load_config
 from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
@@ -58,7 +57,6 @@ from brimline.guard.reload import reloaded
 from brimline.guard.sentences import reasons_of_full_log_dirs
 from brimline.guard.worker import Worker
 from brimline.model import BadInput
-from brimline.observe.connection_limits import LARGEST_INT, per_ip_overrides
 
 _FOLDERS_INTERVAL = 1.0
 _FOLDERS_INTERVAL_WHILE_FENCED = 0.2
@@ -458,20 +456,8 @@ def _forwarder_settings(config: GuardConfig) -> ForwarderSettings:
         kept_bytes=config.number(keys.GATEWAY_MEMORY),
         login_timeout=config.seconds(keys.GATEWAY_LOGIN_TIMEOUT),
         largest_login=config.broker.largest_login,
-        addresses=_address_limits(config),
+        addresses=limits_in_file(config.broker.connection_limits),
     )
-
-
-def _address_limits(config: GuardConfig) -> AddressLimits:
-    """What the broker's file says of addresses. A host is looked up once, as the broker does; one that has no address
-    has no connection either."""
-    limits = config.broker.connection_limits
-    of_address: dict[str, int] = {}
-    for host, most in per_ip_overrides(limits.per_ip_overrides).items():
-        with suppress(OSError):
-            for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
-                of_address[address_of(found[4])] = most
-    return AddressLimits(connections=limits.per_ip if limits.per_ip < LARGEST_INT else None, connections_of=of_address)
 
 
 def _raise_descriptor_limit() -> None:

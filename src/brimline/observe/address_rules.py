@@ -22,25 +22,36 @@ _ANY_NAME = 2
 _EVERY_HOST = "*"
 _SECURITY_DISABLED = 54
 """The broker has no authorizer, hence no ACLs."""
-_DEFAULT_ENTITY = "(default)"
+DEFAULT_ENTITY = "(default)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddressRules:
-    """``acls_by_host``: how many ACLs name a host. ``quotas_by_address``: connections per second by address.
+class ConnectionRules:
+    """``quotas_by_address``: connections per second by address.
 
     ``limits``: the broker's own settings as they count now, which may have been changed since it read its file.
     """
 
-    acls_by_host: Mapping[str, int] | Failure
     quotas_by_address: Mapping[str, float] | Failure
     limits: Config | Failure
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressRules(ConnectionRules):
+    """``acls_by_host``: how many ACLs name a host."""
+
+    acls_by_host: Mapping[str, int] | Failure
+
+
 def ask_address_rules(connection: Connection, broker: BrokerId, deadline: Deadline) -> AddressRules:
-    return AddressRules(
-        acls_by_host=_acls_by_host(connection, broker, deadline),
-        quotas_by_address=_quotas_by_address(connection, broker, deadline.renewed()),
+    acls = _acls_by_host(connection, broker, deadline)
+    rules = ask_connection_rules(connection, broker, deadline.renewed())
+    return AddressRules(acls_by_host=acls, quotas_by_address=rules.quotas_by_address, limits=rules.limits)
+
+
+def ask_connection_rules(connection: Connection, broker: BrokerId, deadline: Deadline) -> ConnectionRules:
+    return ConnectionRules(
+        quotas_by_address=_quotas_by_address(connection, broker, deadline),
         limits=describe_broker_config(
             connection, broker, [PER_IP, PER_IP_OVERRIDES, CREATION_RATE], deadline.renewed()
         ),
@@ -73,7 +84,7 @@ def _quotas_by_address(connection: Connection, broker: BrokerId, deadline: Deadl
     if isinstance(answer, Failure):
         return answer
     return {
-        entry.entity[0].entity_name or _DEFAULT_ENTITY: value.value
+        entry.entity[0].entity_name or DEFAULT_ENTITY: value.value
         for entry in answer.entries or ()
         for value in entry.values
     }

@@ -128,7 +128,7 @@ class InFlight:
         for skipped, place in enumerate(places):
             if _id_of(place) == correlation_id:
                 for _ in range(skipped):
-                    self._leave()
+                    self._has_left(places.popleft())
                 return place if isinstance(place, Expected) else None
             if isinstance(place, OwnAnswer):
                 break
@@ -139,7 +139,9 @@ class InFlight:
     def passed(self) -> list[Buffer]:
         """The first answer has passed wholly; returns our own answers that are due now."""
         if self._places:
-            self._leave()
+            place = self._places.popleft()
+            if not isinstance(place, int):
+                self._has_left(place)
         return self.due()
 
     def due(self) -> list[Buffer]:
@@ -149,7 +151,8 @@ class InFlight:
             first = self._places[0]
             if isinstance(first, (OwnAnswer, Expected)) and first.frame is not None:
                 frames += first.frame if isinstance(first.frame, tuple) else (first.frame,)
-                self._leave()
+                self._places.popleft()
+                self._kept -= first.kept
                 self._awaits_settling = False
             else:
                 break
@@ -164,12 +167,12 @@ class InFlight:
             self._kept += _COPIES * len(payload)
         return self.due()
 
-    def _leave(self) -> None:
-        place = self._places.popleft()
-        if not isinstance(place, int):
-            self._kept -= place.kept
-            if isinstance(place, Token):
-                self.has_passed_token = True
+    def _has_left(self, place: Place) -> None:
+        if isinstance(place, int):
+            return
+        self._kept -= place.kept
+        if isinstance(place, Token):
+            self.has_passed_token = True
 
 
 def _id_of(place: Place) -> int | None:
