@@ -128,6 +128,8 @@ def real_rules(
     refusals_per_second: int = 1_000_000_000,
     serve: Callable[[socket.socket], None] = answer_with_noise,
     memory: SequenceMemory | None = None,
+    *,
+    login_timeout: float | None = None,
 ) -> Iterator[Running]:
     """A gateway before a broker with a full log dir that has both partitions of a topic, and one that has room."""
     placement = Placement(
@@ -149,11 +151,13 @@ def real_rules(
 
         return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], counters, soon)
 
-    settings = ForwarderSettings(largest_request=LARGEST, header_timeout=PATIENCE_SECONDS)
+    settings = ForwarderSettings(
+        largest_request=LARGEST, header_timeout=PATIENCE_SECONDS, login_timeout=login_timeout or PATIENCE_SECONDS
+    )
     with (
         contextlib.closing(memory),
         contextlib.closing(Backend(serve)) as backend,
-        running(backend.address, settings, judge=judge) as gateway,
+        running(backend.address, settings, judge=judge, needs_login=login_timeout is not None) as gateway,
     ):
         yield gateway
         gateway.inside(describes[0].close)  # with the worker, should a mutation have needed one

@@ -5,6 +5,7 @@ import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from brimline.gateway.placement import Placement
 from brimline.gateway.rules import Rules, RuleSettings
 from brimline.gateway.sequence_memory import SequenceMemory
 from tests.gateway.peers import PASSES, Backend, Client, Running, answer_of, frame, request, requests_from, running
+from tests.gateway.test_hostile import without_records
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import Partition, Request, Topic, encoded_request
 
@@ -52,17 +54,35 @@ def produce_frame(*topics: tuple[str, UUID, range]) -> bytes:
 
 REFUSED = produce_frame(("full", FULL_ID, range(MANY)))
 MIXED = produce_frame(("full", FULL_ID, range(MANY)), ("free", FREE_ID, range(1)))
-UNKNOWN = produce_frame(("unknown", UUID(int=3), range(MANY)))
+UNKNOWN = produce_frame(("full", FULL_ID, range(MANY, 2 * MANY)))
+FEW = produce_frame(("full", FULL_ID, range(MANY // 10)))
+LET_IN = produce_frame(("full", FULL_ID, range(1)))
+"""Behind it nobody needs to be asked whether this client may write."""
+_PLACEMENT = Placement(
+    log_dirs={("full", number): "/full" for number in range(MANY)} | {("free", 0): "/free"},
+    names={FULL_ID: "full", FREE_ID: "free"},
+)
+
+
+class Looks:
+    """Nobody looks for partitions before ``have``; then those of ``UNKNOWN`` are found where nothing is taken."""
+
+    def __init__(self) -> None:
+        self.placement = _PLACEMENT
+        self.waiting: list[Callable[[], None]] = []
+
+    def have(self) -> None:
+        found = {("full", number): "/full" for number in range(MANY, 2 * MANY)}
+        self.placement = replace(_PLACEMENT, log_dirs={**_PLACEMENT.log_dirs, **found})
+        for each in self.waiting:
+            each()
 
 
 @contextlib.contextmanager
-def fenced_gateway(folder: Path) -> Iterator[Running]:
-    """Before a broker that answers nothing behind a slow request. Nobody ever looks for partitions."""
+def fenced_gateway(folder: Path, looks: Looks | None = None) -> Iterator[Running]:
+    """Before a broker that answers nothing behind a slow request."""
     stop = threading.Event()
-    placement = Placement(
-        log_dirs={("full", number): "/full" for number in range(MANY)} | {("free", 0): "/free"},
-        names={FULL_ID: "full", FREE_ID: "free"},
-    )
+    seen = looks or Looks()
     memory = SequenceMemory(folder / "sequences.map", now=0, capacity=1_000)
     describes: list[DescribeRule] = []
 
@@ -71,14 +91,16 @@ def fenced_gateway(folder: Path) -> Iterator[Running]:
         fences.set_full({"/full": "there is no room, " * 20})
         describes.append(DescribeRule(loop, DescribeWorker(None)))
         settings = RuleSettings(refusals_per_second=1_000_000_000)
-        return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], counters, lambda _then: None)
+        return Rules(
+            settings, fences, lambda: seen.placement, memory, lambda: 0, describes[0], counters, seen.waiting.append
+        )
 
     def serve(sock: socket.socket) -> None:
         for asked in requests_from(sock):
             if asked.endswith(b"slow"):
                 stop.wait(PATIENCE_SECONDS)
                 return
-            sock.sendall(answer_of(asked))
+            sock.sendall(without_records(asked) or answer_of(asked))
 
     settings = ForwarderSettings(kept_bytes=BOUND, header_timeout=PATIENCE_SECONDS)
     with (
@@ -114,7 +136,7 @@ def rests(gateway: Running) -> Callable[[], bool]:
     seen: list[int] = []
 
     def has_rested() -> bool:
-        seen.append(gateway.counters.requests + gateway.counters.bytes_to_broker)
+        seen.append(gateway.counters.requests + gateway.counters.bytes_to_broker + gateway.forwarder.kept_bytes)
         return len(seen) > 20 and seen[-20] == seen[-1]
 
     return has_rested
@@ -123,9 +145,10 @@ def rests(gateway: Running) -> Callable[[], bool]:
 @pytest.mark.parametrize(
     ("data", "connections"),
     [
-        pytest.param(SLOW + REFUSED * 20, 1, id="refused, on one connection"),
-        pytest.param(SLOW + REFUSED * 2, 10, id="refused, on many"),
-        pytest.param(SLOW + MIXED * 2, 10, id="partly refused"),
+        pytest.param(LET_IN + SLOW + REFUSED * 20, 1, id="refused, on one connection"),
+        pytest.param(LET_IN + SLOW + REFUSED * 2, 10, id="refused, on many"),
+        pytest.param(LET_IN + SLOW + MIXED * 2, 10, id="partly refused"),
+        pytest.param(SLOW + REFUSED, 60, id="that the broker is asked about"),
         pytest.param(UNKNOWN, 20, id="of partitions that are looked for"),
     ],
 )
@@ -137,6 +160,20 @@ def test_what_waits_is_bounded(tmp_path: Path, data: bytes, connections: int) ->
         flood(stack, gateway, data, connections)
         eventually(rests(gateway))
         assert resident_bytes() - before < BOUND + SLACK
+        with Client(gateway.address) as client:
+            client.ask(answer=100_000)
+
+
+def test_what_becomes_of_held_requests_is_bounded(tmp_path: Path) -> None:
+    """Small as they are, there is room for all. They are let go at once, and refused behind a slow one."""
+    looks = Looks()
+    with fenced_gateway(tmp_path, looks) as gateway, contextlib.ExitStack() as stack:
+        flood(stack, gateway, LET_IN + SLOW + UNKNOWN, connections=40)
+        eventually(lambda: len(looks.waiting) == 40)
+        assert gateway.forwarder.kept_bytes < BOUND // 2
+        gateway.inside(looks.have)
+        eventually(rests(gateway))
+        assert BOUND // 2 < gateway.forwarder.kept_bytes < BOUND + (1 << 20)
         with Client(gateway.address) as client:
             client.ask(answer=100_000)
 
@@ -161,5 +198,5 @@ def test_requests_that_never_end_leave_room_for_others(tmp_path: Path) -> None:
         assert gateway.forwarder.kept_bytes < BOUND + size
         with Client(gateway.address) as client:
             for _ in range(5):
-                client.send(REFUSED)
-                assert client.read_frame()[4:8] == REFUSED[8:12]
+                client.send(FEW)
+                assert client.read_frame()[4:8] == FEW[8:12]

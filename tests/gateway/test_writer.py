@@ -1,8 +1,9 @@
 """Who may change what is remembered of refused producers: only whom the broker lets write."""
 
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,14 @@ from brimline.gateway import writer
 from brimline.gateway.sequence_memory import SequenceMemory, key_of
 from brimline.wire import produce
 from brimline.wire.produce_response import Refusal, refusing_response
-from tests.gateway.peers import Client, Running, frame, requests_from
+from tests.gateway.peers import Client, Clock, Running, answer_of, frame, requests_from
 from tests.gateway.test_hostile import FREE_ID, FULL_ID, INVALID_RECORD, real_rules
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import Partition, Request, Topic, answer_read_by_oracle, batch, encoded_request
 
 TOPIC_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR = 29, 56
 BY_NAME, BY_ID = 9, 13
+TOKEN = 36
 IDS = {"full": FULL_ID, "free": FREE_ID}
 
 
@@ -31,16 +33,20 @@ class Broker:
 
     def __call__(self, sock: socket.socket) -> None:
         for asked in requests_from(sock):
-            version = int.from_bytes(asked[6:8])
-            index = produce.index_produce(memoryview(asked)[4:], version)
-            names = {topic_id: name for name, topic_id in IDS.items()}
-            topics = {part: part.topic or names[part.topic_id or FREE_ID] for part in index.parts}
-            self.saw.append({f"{topics[part]}-{part.partition}": part.records_bytes for part in index.parts})
-            says = [
-                Refusal(part, self._codes.get(topics[part], 0 if part.records_bytes else INVALID_RECORD), None)
-                for part in index.parts
-            ]
-            if index.acks:
+            self.answer(sock, asked)
+
+    def answer(self, sock: socket.socket, asked: bytes) -> None:
+        version = int.from_bytes(asked[6:8])
+        index = produce.index_produce(memoryview(asked)[4:], version)
+        names = {topic_id: name for name, topic_id in IDS.items()}
+        topics = {part: part.topic or names[part.topic_id or FREE_ID] for part in index.parts}
+        self.saw.append({f"{topics[part]}-{part.partition}": part.records_bytes for part in index.parts})
+        says = [
+            Refusal(part, self._codes.get(topics[part], 0 if part.records_bytes else INVALID_RECORD), None)
+            for part in index.parts
+        ]
+        if index.acks:
+            with suppress(OSError):  # whoever asked may have gone
                 sock.sendall(refusing_response(version, int.from_bytes(asked[8:12]), says))
 
     @property
@@ -139,6 +145,62 @@ def test_a_broker_that_closes_instead_of_answering(tmp_path: Path) -> None:
         assert client.read_frame() == b""
         eventually(lambda: gateway.forwarder.all_open == 0)
         assert memory.is_empty
+
+
+class SlowBroker(Broker):
+    """Is asked, and answers only when it may. Tokens it answers at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.may_answer = threading.Event(), threading.Event()
+
+    def __call__(self, sock: socket.socket) -> None:
+        for asked in requests_from(sock):
+            if asked[4:6] == TOKEN.to_bytes(2):
+                sock.sendall(answer_of(asked))
+            else:
+                self.is_asked.set()
+                self.may_answer.wait(PATIENCE_SECONDS)
+                self.answer(sock, asked)
+
+
+def test_a_client_that_goes_while_the_broker_is_asked(tmp_path: Path) -> None:
+    broker = SlowBroker()
+    with rules(tmp_path, broker) as (gateway, memory):
+        with Client(gateway.address) as client:
+            client.send(produced(("full", 0)) + produced(("free", 0)) * 1_000)
+            assert broker.is_asked.wait(PATIENCE_SECONDS)
+            client.reset()
+        eventually(lambda: gateway.forwarder.all_open == 0)
+        assert gateway.forwarder.kept_bytes == 0
+        broker.may_answer.set()
+        with Client(gateway.address) as client:
+            client.send(produced(("free", 0)))
+            assert codes(client) == [0]
+        assert memory.is_empty
+
+
+def test_whoever_has_logged_in_waits_for_the_broker_as_long_as_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer that tells of his rights is not his; but the one to his token was."""
+    clock, broker = Clock(), SlowBroker()
+    monkeypatch.setattr("brimline.gateway.forwarder._SWEEP_SECONDS", 0.1)
+    for module in ("forwarder", "connection"):
+        monkeypatch.setattr(f"brimline.gateway.{module}.time", clock)
+    with (
+        real_rules(tmp_path, serve=broker, login_timeout=100.0) as gateway,
+        Client(gateway.address) as client,
+        Client(gateway.address) as stranger,
+    ):
+        client.ask(TOKEN)
+        client.send(produced(("full", 0)))
+        assert broker.is_asked.wait(PATIENCE_SECONDS)
+        stranger.send(produced(("full", 0)))
+        gateway.let_pass(101.0, clock)
+        eventually(lambda: gateway.closed == {"not-logged-in": 1})
+        broker.may_answer.set()
+        assert codes(client) == [KAFKA_STORAGE_ERROR]
 
 
 def test_a_connection_has_its_bound_and_ends_beyond(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

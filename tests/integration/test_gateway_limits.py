@@ -11,6 +11,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from brimline import ClientConfig
 from brimline.guard.address_task import AddressTask
+from brimline.guard.gateway_source import OWN_ADDRESS
 from brimline.model import Bytes, Failure
 from brimline.observe.address_rules import ask_connection_rules
 from brimline.observe.connection import Connection, Deadline
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.integration
 
 USER = ("operator", "opens-it")
 MOST = 3
-ELSEWHERE, GATEWAYS_OWN = "127.0.0.2", "127.0.0.1"
+ELSEWHERE, GATEWAYS_OWN = "127.0.0.2", OWN_ADDRESS
 NOTHING_IS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
 TOO_MUCH = 600_000
 """For somebody who has not logged in: ``sasl.server.max.receive.size`` is 524,288."""

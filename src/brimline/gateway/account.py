@@ -8,6 +8,7 @@ the largest size, and what one request becomes. Nobody's bytes are dropped for t
 - Any other may take more as long as it holds less than what is left. So however many hold much, there is always about
   as much left for one more as each of them has: one that takes all it can get does not keep the others out.
 - Who holds no more than ``SMALL`` is not concerned: small frames always go on.
+- A request that was held is judged only when its connection may take more: what becomes of it may be larger.
 - When half is used, everybody is read in pieces of that size, and asks before each.
 - While somebody waits, whoever holds most and does not let go of it for a while is given up.
 """

@@ -206,9 +206,13 @@ class Connection:
         """``let_go`` will judge the present request of so many bytes, by calling this; nothing more is read so long."""
         self._held = _Held(then, size)
 
-    def let_go(self) -> None:
-        """The request that was held is judged when it is its turn, and when there is memory for what becomes of it."""
+    def let_go(self, more: int = 0) -> None:
+        """The request that was held is judged when it is its turn, and when there is memory for what becomes of it.
+
+        It has become ``more`` bytes larger meanwhile.
+        """
         if self._held is not None:
+            self._held.size += more
             self._held.is_due = True
             self._turns.ask(self)
 

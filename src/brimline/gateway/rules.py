@@ -25,7 +25,7 @@ from brimline.gateway.describe_rule import DescribeRule, framed
 from brimline.gateway.fences import Fences, FenceSnapshot
 from brimline.gateway.placement import Placement
 from brimline.gateway.sequence_memory import SequenceMemory, key_of
-from brimline.gateway.writer import TURNED_AWAY, Told, writer_of
+from brimline.gateway.writer import Told, writer_of
 from brimline.wire import api_versions, produce
 from brimline.wire.describe_log_dirs_layout import MAX_VERSION as DESCRIBE_LOG_DIRS_MAX_VERSION
 from brimline.wire.errors import WireError
@@ -56,8 +56,8 @@ class _Ruling(NamedTuple):
 
     def after(self, told: Told) -> "_Ruling":
         """Whom the broker turns away gets its own error, does not learn what is full, and changes nothing."""
-        code = told.get(self.part.where)
-        if code not in TURNED_AWAY:
+        code = told.turned_away.get(self.part.where)
+        if code is None:
             return self
         refusal = None if self.refusal is None else Refusal(self.part, code, None)
         return self._replace(refusal=refusal, key=None)
@@ -126,10 +126,10 @@ class Rules:
             self._cannot_be_judged(connection, request, error)
             return
         if self.enforces and self._names_strangers(index):
-            connection.hold(lambda: self._judge_again(connection, request, {}), len(request.frame))
+            connection.hold(lambda: self._judge_again(connection, request, Told()), len(request.frame))
             self._when_fresh(connection.let_go)
         else:
-            self._judge_parts(connection, request, index, {})
+            self._judge_parts(connection, request, index, Told())
 
     def _judge_again(self, connection: Connection, request: Request, told: Told) -> None:
         """One that was held: without its index, which is many times as large."""
@@ -176,16 +176,17 @@ class Rules:
         if rulings and index.acks != _NO_ACKS:
             writer = writer_of(connection)
             strange = writer.not_let_in({each.part.where[0] for each in rulings})
+            strange -= told.let_in
             unknown = [
                 each.position
                 for each in rulings
-                if strange and each.part.where[0] in strange and each.part.where not in told
+                if strange and each.part.where[0] in strange and each.part.where not in told.turned_away
             ]
             if unknown:
-                size = len(request.frame) + writer.ask(connection, request, index, unknown, told)
-                connection.hold(lambda: self._judge_again(connection, request, told), size)
+                writer.ask(connection, request, index, unknown, told)
+                connection.hold(lambda: self._judge_again(connection, request, told), len(request.frame))
                 return
-            if told:
+            if told.turned_away:
                 rulings = [each.after(told) for each in rulings]
             # Before the refusals are sent: a gateway that is killed in between must still know of them.
             kept = {each.key: changes[each.key] for each in rulings if each.key} if changes else {}

@@ -18,7 +18,7 @@ Rights that were seen are believed for a minute. That somebody has none is asked
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, field
 
 from brimline.decide.sequences import RefusedSequence
 from brimline.gateway.connection import Connection
@@ -34,15 +34,21 @@ MOST_ENTRIES = 10_000
 """Over one connection: more partitions than a producer has at one broker. Beyond that the connection is ended."""
 _BELIEVED_SECONDS = 60.0
 _MOST_TOPICS = 1000
-_ASKED_BYTES = 320
-"""What is kept of a partition that was asked for, and of what the broker says to it, besides its topic's name."""
-
-Told: TypeAlias = dict[tuple[TopicName, int], int]
-"""The broker's error codes, by ``ProducePart.where``."""
+_TOLD_BYTES = 320
+"""What is kept of a partition that the broker turns away, besides its topic's name."""
 
 TURNED_AWAY = frozenset({-1, 3, 17, 29, 31, 53, 100})
 """What a broker says to a request before it looks at its records: a failure of its own, no such topic (by name, or by
 id), no right to write to it, or to write at all."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What the broker has said to a request that is held: little, if it lets its client in."""
+
+    let_in: set[TopicName] = field(default_factory=set)
+    turned_away: dict[tuple[TopicName, int], int] = field(default_factory=dict)
+    """The broker's error codes, by ``ProducePart.where``."""
 
 
 class Writer:
@@ -62,28 +68,26 @@ class Writer:
 
     def ask(
         self, connection: Connection, request: Request, index: ProduceIndex, asked: Sequence[int], told: Told
-    ) -> int:
-        """Put the broker's word on these parts into ``told``, and let the request go, which must be held so long.
-
-        Returns how much memory that takes, besides the request.
-        """
+    ) -> None:
+        """Put the broker's word on these parts into ``told``, and let the request go, which must be held so long."""
         version = request.version
-        places = [index.parts[position].where for position in asked]
+        # Of the partitions themselves, which may be many, nothing is kept meanwhile.
+        fingerprint = hash(frozenset(index.parts[position].where for position in asked))
 
         def learn(_expected: Expected, payload: bytearray) -> Frame:
             codes = error_codes(memoryview(payload), version)
-            for where in places:
-                if where not in codes:
-                    raise Malformed("an answer to Produce without a partition that was asked for")
-                told[where] = codes[where]
-                if codes[where] not in TURNED_AWAY:
-                    self._note(where[0])
-            connection.soon(connection.let_go)
+            if hash(frozenset(codes)) != fingerprint:
+                raise Malformed("an answer to Produce for other partitions than were asked for")
+            told.turned_away |= {where: code for where, code in codes.items() if code in TURNED_AWAY}
+            let_in = {topic for (topic, _), code in codes.items() if code not in TURNED_AWAY}
+            told.let_in |= let_in
+            for topic in let_in:
+                self._note(topic)
+            connection.let_go(more=_TOLD_BYTES * len(told.turned_away))
             return ()  # the client has not asked for it
 
         question = produce.emptied(request.payload, index, frozenset(asked))
         connection.forward([question], Expected(request.correlation_id, learn))
-        return len(question) + _ASKED_BYTES * (len(asked) + len(told))
 
     def remember(self, memory: SequenceMemory, changes: Mapping[bytes, RefusedSequence | None]) -> bool:
         """False: more was remembered over this connection than any producer needs, and nothing is changed."""
