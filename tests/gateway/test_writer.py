@@ -18,7 +18,7 @@ from tests.gateway.test_hostile import FREE_ID, FULL_ID, INVALID_RECORD, real_ru
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import Partition, Request, Topic, answer_read_by_oracle, batch, encoded_request
 
-TOPIC_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR = 29, 56
+TOPIC_AUTHORIZATION_FAILED, OUT_OF_ORDER, KAFKA_STORAGE_ERROR = 29, 45, 56
 BY_NAME, BY_ID = 9, 13
 TOKEN = 36
 IDS = {"full": FULL_ID, "free": FREE_ID}
@@ -220,3 +220,29 @@ def test_a_request_without_acks_changes_nothing(tmp_path: Path) -> None:
         client.send(produced(("full", 0), acks=0))
         assert client.read_frame() == b""
         assert memory.is_empty
+
+
+def test_of_kafkajs_nothing_passes_if_a_part_is_refused(tmp_path: Path) -> None:
+    """It would take what was stored for failed, and its next record under that sequence would be lost."""
+    broker = Broker()
+    with rules(tmp_path, broker) as (gateway, memory), Client(gateway.address) as client:
+        client.send(produced(("full", 0), ("free", 0), version=7))
+        assert codes(client, 7) == [KAFKA_STORAGE_ERROR] * 2
+        client.send(produced(("free", 0), sequence=4, version=7))
+        assert codes(client, 7) == [OUT_OF_ORDER]
+        client.send(produced(("free", 0), version=7))
+        assert codes(client, 7) == [0]
+        assert memory.held == 1
+        assert {row.client for row in gateway.counters.refused.rows} == {"kafkajs"}
+
+    assert [set(parts) for parts in broker.saw] == [{"full-0", "free-0"}, {"free-0"}]
+    assert [sum(parts.values()) > 0 for parts in broker.saw] == [False, True]
+
+
+def test_without_acks_kafkajs_loses_only_what_is_refused(tmp_path: Path) -> None:
+    broker = Broker()
+    with rules(tmp_path, broker) as (gateway, _), Client(gateway.address) as client:
+        client.send(produced(("full", 0), ("free", 0), version=7, acks=0))
+        assert client.read_frame() == b""
+
+    assert [set(parts) for parts in broker.saw] == [{"free-0"}]

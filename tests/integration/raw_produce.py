@@ -38,14 +38,15 @@ class Said:
 
 
 class RawProducer:
-    """One request at a time."""
+    """One request at a time. ``by_name`` is the version of those that name topics by name."""
 
-    def __init__(self, connection: RawConnection) -> None:
+    def __init__(self, connection: RawConnection, by_name: int = BY_NAME) -> None:
         self._connection = connection
+        self._by_name = by_name
 
     def produce(self, parts: Parts, ids: Mapping[str, UUID] | None = None) -> dict[Where, Said]:
         """All in one request, in which each partition is answered once. ``ids``: name the topics by these."""
-        answer = answer_read_by_oracle(self.produce_for_bytes(parts, ids), BY_ID if ids else BY_NAME)
+        answer = answer_read_by_oracle(self.produce_for_bytes(parts, ids), BY_ID if ids else self._by_name)
         names = {topic_id: name for name, topic_id in (ids or {}).items()}
         said = [
             (
@@ -60,13 +61,13 @@ class RawProducer:
 
     def produce_for_bytes(self, parts: Parts, ids: Mapping[str, UUID] | None = None) -> bytes:
         """The same; the answer as it comes."""
-        answer = self._connection.ask(_frame(parts, ids, acks=-1))
+        answer = self._connection.ask(_frame(parts, ids, self._by_name, acks=-1))
         assert answer is not None, "the connection was closed instead of an answer"
         return answer
 
     def is_closed_after(self, parts: Parts, *, acks: int = 0) -> bool:
         """Produce without acknowledgement, to which there is no answer, and wait for the end of the connection."""
-        return self._connection.ask(_frame(parts, None, acks=acks)) is None
+        return self._connection.ask(_frame(parts, None, self._by_name, acks=acks)) is None
 
     def api_versions(self) -> bytes:
         """What is offered, as it comes."""
@@ -74,12 +75,12 @@ class RawProducer:
 
 
 @contextmanager
-def raw_producer(address: str) -> Iterator[RawProducer]:
+def raw_producer(address: str, by_name: int = BY_NAME) -> Iterator[RawProducer]:
     with raw_connection(address) as connection:
-        yield RawProducer(connection)
+        yield RawProducer(connection, by_name)
 
 
-def _frame(parts: Parts, ids: Mapping[str, UUID] | None, *, acks: int) -> bytes:
+def _frame(parts: Parts, ids: Mapping[str, UUID] | None, by_name: int, *, acks: int) -> bytes:
     batches = parts if isinstance(parts, Mapping) else dict.fromkeys(parts, batch())
     topics: dict[str, list[Partition]] = {}
     for (topic, partition), records in batches.items():
@@ -88,4 +89,4 @@ def _frame(parts: Parts, ids: Mapping[str, UUID] | None, *, acks: int) -> bytes:
         Topic(name=name, topic_id=ids[name] if ids else None, partitions=partitions)
         for name, partitions in topics.items()
     ]
-    return framed(encoded_request(Request(topics=named, acks=acks), BY_ID if ids else BY_NAME))
+    return framed(encoded_request(Request(topics=named, acks=acks), BY_ID if ids else by_name))

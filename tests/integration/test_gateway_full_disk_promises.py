@@ -46,6 +46,7 @@ from tests.wire.produce_messages import batch
 pytestmark = pytest.mark.integration
 
 INVALID_TOPIC = 17
+KAFKAJS_VERSION = 7
 ONE_PER_BATCH = {**LIBRDKAFKA.patience, "linger.ms": "0", "batch.num.messages": "1"}
 """How librdkafka loses what it called delivered, if batches overtake a refused one."""
 
@@ -264,3 +265,30 @@ def test_a_gateway_that_is_killed_while_it_refuses_still_knows_what_it_refused(
     for each in (native, java):
         assert each.failures == []
         assert verify_read_back(sandbox, each) == {each.partitions[0]: list(range(each.sent))}
+
+
+def test_kafkajs_loses_nothing_if_it_sends_to_full_and_healthy_partitions_at_once(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """In its own bytes. After a partial refusal it sets all sequences back, and sends other records under them."""
+    full, other = sandbox.broker(1).log_dirs
+    create_topic_in(sandbox, "mixed", full, other)
+
+    def numbered(partition: int, sequence: int, value: bytes) -> dict[tuple[str, int], bytes]:
+        return {("mixed", partition): batch(producer_id=7, producer_epoch=0, base_sequence=sequence, value=value)}
+
+    with (
+        gateway(sandbox, tmp_path / "log", NO_LIMIT) as running,
+        raw_producer(sandbox.bootstrap_servers, by_name=KAFKAJS_VERSION) as kafkajs,
+    ):
+        assert running.ask("fence", logDir=str(full), reason="for a test")["ok"]
+        said = kafkajs.produce(numbered(0, 0, b"first") | numbered(1, 0, b"first"))
+        assert {answer.code for answer in said.values()} == {KAFKA_STORAGE_ERROR}
+        said = kafkajs.produce(numbered(1, 0, b"second"))
+        assert said["mixed", 1].code == STORED
+        assert running.ask("unfence", logDir=str(full))["ok"]
+        said = kafkajs.produce(numbered(0, 0, b"first") | numbered(1, 1, b"first"))
+        assert {answer.code for answer in said.values()} == {STORED}
+
+    assert [record.value for record in read_back(sandbox, "mixed", 0)] == ["first"]
+    assert [record.value for record in read_back(sandbox, "mixed", 1)] == ["second", "first"]

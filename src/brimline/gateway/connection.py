@@ -39,6 +39,9 @@ _KEPT_BYTES_PER_SECOND = 1 << 16
 _LAST_WORDS_SECONDS = 10.0
 """How long a connection that is about to end may still take to deliver what it has."""
 
+UNKNOWN = "unknown"
+"""The software of a client that has not told."""
+
 _GONE = select.EPOLLHUP | select.EPOLLERR
 _READABLE = select.EPOLLIN | _GONE
 _READABLE_ALONE = int(select.EPOLLIN)
@@ -97,6 +100,7 @@ class Connection:
         "_turns",
         "address",
         "allowed_at",
+        "asked_api_versions",
         "broker",
         "client",
         "client_software",
@@ -138,7 +142,9 @@ class Connection:
             largest_login=settings.largest_login if self._needs_login else None,
         )
         self.responses = ResponseStream(self.in_flight)
-        self.client_software = "unknown"
+        self.client_software = UNKNOWN
+        self.asked_api_versions: int | None = None
+        """In which version the client last asked for ApiVersions; ``None``: it has not."""
         self.writer: Writer | None = None
         """For the rules."""
         self.refused_at = 0.0

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from brimline.decide import admission
-from brimline.decide.admission import RejectError
+from brimline.decide.admission import Fence, RejectError
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence
-from brimline.gateway.connection import Connection
+from brimline.gateway.connection import UNKNOWN, Connection
 from brimline.gateway.counters import Counters, RefusalCount, Refused
 from brimline.gateway.describe_rule import DescribeRule, framed
 from brimline.gateway.fences import Fences, FenceSnapshot
@@ -31,6 +31,7 @@ from brimline.wire.describe_log_dirs_layout import MAX_VERSION as DESCRIBE_LOG_D
 from brimline.wire.errors import WireError
 from brimline.wire.gateway_mark import GATEWAY_API_KEY, GATEWAY_API_VERSIONS
 from brimline.wire.in_flight import Expected
+from brimline.wire.kafkajs import KAFKAJS, is_kafkajs
 from brimline.wire.produce import ProduceIndex, ProducePart
 from brimline.wire.produce_response import Refusal, RefusedPart, refusing_response
 from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
@@ -51,6 +52,7 @@ class _Ruling(NamedTuple):
     position: int
     part: ProducePart
     topic: str
+    fence: Fence | None
     refusal: Refusal | None
     key: bytes | None
 
@@ -60,7 +62,7 @@ class _Ruling(NamedTuple):
         if code is None:
             return self
         refusal = None if self.refusal is None else Refusal(self.part, code, None)
-        return self._replace(refusal=refusal, key=None)
+        return self._replace(fence=None, refusal=refusal, key=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,6 +172,8 @@ class Rules:
     def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex, told: Told) -> None:
         """``told`` is what the broker has said to some parts without their records (``gateway.writer``)."""
         rulings, changes = self._rulings(index)
+        if rulings and _fails_as_one(connection, request, index):
+            rulings, changes = self._rulings(index, next((each.fence for each in rulings if each.fence), None))
         if not self.enforces:
             self._count(self._counters.would_refuse, connection, rulings)
             rulings = []
@@ -218,8 +222,13 @@ class Rules:
             # There is no answer in which to say it. A broker closes the connection then.
             connection.end_after_this()
 
-    def _rulings(self, index: ProduceIndex) -> tuple[list[_Ruling], dict[bytes, RefusedSequence | None]]:
-        """What is refused or changes what is remembered, and how the latter would be afterwards."""
+    def _rulings(
+        self, index: ProduceIndex, of_all: Fence | None = None
+    ) -> tuple[list[_Ruling], dict[bytes, RefusedSequence | None]]:
+        """What is refused or changes what is remembered, and how the latter would be afterwards.
+
+        ``of_all`` is a fence before parts that have none of their own.
+        """
         snapshot, placement = self._fences.snapshot, self._placement()
         seen = placement.log_dirs
         now, settings, nothing_is_held = self._now(), self.settings, self._memory.is_empty
@@ -235,7 +244,7 @@ class Rules:
                 if log_dir is None:
                     continue  # a topic that nobody here has heard of: the broker answers
                 topic = str(part.topic_id)
-            fence = snapshot.of(topic, part.partition, log_dir)
+            fence = snapshot.of(topic, part.partition, log_dir) or of_all
             if fence is None and nothing_is_held:
                 continue
             key = held = None
@@ -251,14 +260,14 @@ class Rules:
                 changes[key] = verdict.held
             if verdict.refusal is not None:
                 refusal = Refusal(part, verdict.code, verdict.refusal)
-                rulings.append(_Ruling(position, part, topic, refusal, key))
+                rulings.append(_Ruling(position, part, topic, fence, refusal, key))
             elif key is not None:
-                rulings.append(_Ruling(position, part, topic, None, key))
+                rulings.append(_Ruling(position, part, topic, fence, None, key))
         return rulings, changes
 
     @staticmethod
     def _count(table: RefusalCount, connection: Connection, rulings: Sequence[_Ruling]) -> None:
-        for _, part, topic, refusal, _ in rulings:
+        for _, part, topic, _, refusal, _ in rulings:
             if refusal is not None and refusal.message is not None:  # else it is the broker's own
                 table.add(Refused(topic, part.partition, connection.client_software), part.records_bytes)
 
@@ -275,6 +284,7 @@ class Rules:
         return connection.refused_at - now
 
     def _note_versions(self, connection: Connection, request: Request) -> None:
+        connection.asked_api_versions = request.version
         software = api_versions.client_software(request.payload, request.version)
         if software is not None:
             connection.client_software = software
@@ -315,6 +325,15 @@ def _merging(refused: RefusedPart) -> Callable[[Expected, bytearray], bytes]:
             return framed(payload)
 
     return merge
+
+
+def _fails_as_one(connection: Connection, request: Request, index: ProduceIndex) -> bool:
+    """Whether the client takes its whole request for failed if a part of it is refused (``wire.kafkajs``)."""
+    if index.acks == _NO_ACKS:
+        return False
+    if connection.client_software == UNKNOWN and is_kafkajs(request.payload, index, connection.asked_api_versions):
+        connection.client_software = KAFKAJS
+    return connection.client_software == KAFKAJS
 
 
 def _where_it_may_be(snapshot: FenceSnapshot, placement: Placement, topic: str | None) -> str | None:
