@@ -21,6 +21,7 @@ from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from brimline.sandbox.certificates import Authority
 from brimline.torture.clients.table import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client
 from brimline.torture.read_back import read_back
+from brimline.wire.produce import MOST_ENTRIES
 from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.full_disks import topic_id
 from tests.integration.gateway_clients.load import producing
@@ -243,13 +244,13 @@ def test_without_the_right_to_write_nobody_forges(sasl: Sandbox, trust: Trust) -
 
 
 def test_without_the_right_to_write_nobody_evicts(sasl: Sandbox, trust: Trust) -> None:
-    """Two requests, each for half of the memory and a little more."""
+    """Requests as large as they may be, for more producers than there is memory for."""
     with fenced(trust.fronting, trust.topic):
         assert trust.produces(0) == [KAFKA_STORAGE_ERROR]
         before = trust.fronting.state()["sequences"]
         with logged_in(sasl.bootstrap_servers, *GUEST) as guest:
-            for start in (0, DEFAULT_CAPACITY):
-                made_up = range(start, start + DEFAULT_CAPACITY // 2 + 1)
+            for start in range(0, DEFAULT_CAPACITY + 1, MOST_ENTRIES):
+                made_up = range(start, start + MOST_ENTRIES)
                 parts = [Partition(0, numbered(trust.topic, 0, producer_id)[trust.topic, 0]) for producer_id in made_up]
                 asked = Request(topics=[Topic(trust.topic, (trust.ids or {}).get(trust.topic), parts)])
                 guest.answers(framed(encoded_request(asked, BY_ID if trust.ids else BY_NAME)))

@@ -183,8 +183,8 @@ class Forwarder:
 
     def _refuse_address(self, accepted: socket.socket, address: str, refusal: Refusal) -> None:
         """As a broker does."""
-        accepted.close()
         self.counters.closed[refusal.value] += 1
+        accepted.close()
         now = time.monotonic()
         if now >= self._silent_until:
             self._silent_until = now + _SILENCE_SECONDS
