@@ -1,5 +1,7 @@
 """Run inside a sandbox, where the broker's log dirs are: a survey, its snapshot, and the plans made from both.
 
+A snapshot has the clock's time alone: whether the clock is ahead is for the guard beside it to say.
+
     python -m tests.integration.landing_inside CONFIG LANDING STATE
 
 It prints what it compared as one line of JSON.
@@ -9,6 +11,7 @@ import json
 import math
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +52,8 @@ def main(config_path: str, landing: str, state: str) -> None:
     sections = snapshot_sections(seen, DiskReport(limits=_NO_LIMITS), PercentReport(), broker)
     delivered = SnapshotWriter(landing, Path(state), broker).write(header, sections, 0)
     tables = reclaim_tables(LandingPlace(landing).open(delivered.name))
-    assert_equal_tables(tables, seen.tables.tables)
+    by_the_clock = tuple(replace(device, believed_ms=None) for device in seen.tables.tables.devices)
+    assert_equal_tables(tables, replace(seen.tables.tables, devices=by_the_clock))
     from_file = plan(tables)
     assert np.array_equal(from_file.reason, seen.plan.reason)
     assert list(from_file.devices) == list(seen.plan.devices)
