@@ -38,6 +38,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("torture", "run"),
     ("torture", "check"),
     ("torture", "hostile"),
+    ("torture", "conformance"),
 )
 # argparse folds its lines to the terminal.
 WIDTH = 110

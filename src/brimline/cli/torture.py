@@ -19,7 +19,7 @@ libraries write numbered records through the gateways, and meanwhile injects fau
 and restarts, disks that fill, hang or come back empty, damaged state, jumping clocks, moving leaders. Everything that
 is done and seen is written to a history. At the end all records are read back from the brokers, and every invariant is
 judged. `check` judges a history again. `hostile` sends frames that nobody should send, at a real broker behind a fence.
-docs/torture.md explains the invariants and the faults.
+`conformance` asks any Kafka-compatible system what it does when a disk fills. docs/torture.md explains the invariants and the faults.
 """
 RUN_EPILOG = """\
 examples:
@@ -43,11 +43,11 @@ MOST_SHOWN = 5
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    from brimline.torture import hostile
+    from brimline.torture import conformance, hostile
 
     raw = argparse.RawDescriptionHelpFormatter
     torture = subparsers.add_parser("torture", description=DESCRIPTION, formatter_class=raw)
-    actions = torture.add_subparsers(dest="action", required=True, metavar="run|check|hostile")
+    actions = torture.add_subparsers(dest="action", required=True, metavar="run|check|hostile|conformance")
     run = actions.add_parser(
         "run", help="torture a sandbox and judge", description=DESCRIPTION, epilog=RUN_EPILOG, formatter_class=raw
     )
@@ -76,6 +76,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     check.add_argument("history", type=Path, metavar="HISTORY")
     check.set_defaults(func=run_check)
     hostile.add_parser(actions)
+    conformance.add_parser(actions)
 
 
 def run_torture(args: argparse.Namespace) -> int:

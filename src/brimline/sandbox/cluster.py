@@ -246,7 +246,7 @@ class Sandbox:
         self.outside(config).write_text(logging.text)
         heap = self.spec.heap if "broker" in node.roles else _CONTROLLER_HEAP
         # The remote storage of a tiered cluster is in the test jars; they come last, where no archive minds them.
-        path = [*stock_jars(self._jars), *(test_jars(self._jars) if self.spec.tiered else ())]
+        path = [*stock_jars(self._jars), *(test_jars(self._jars) if self.spec.tiered else ()), *self.spec.more_jars]
         return [
             str(find_java()),
             *QUICK_START,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from brimline.model import Bytes
@@ -101,6 +102,8 @@ class SandboxSpec:
     heap: Bytes = DEFAULT_HEAP
     java_options: tuple[str, ...] = ()
     """More options for every JVM."""
+    more_jars: tuple[Path, ...] = ()
+    """Plug-ins, behind Kafka's own jars."""
 
     def __post_init__(self) -> None:
         if self.version not in locked_versions():
