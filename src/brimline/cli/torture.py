@@ -19,7 +19,8 @@ libraries write numbered records through the gateways, and meanwhile injects fau
 and restarts, disks that fill, hang or come back empty, damaged state, jumping clocks, moving leaders. Everything that
 is done and seen is written to a history. At the end all records are read back from the brokers, and every invariant is
 judged. `check` judges a history again. `hostile` sends frames that nobody should send, at a real broker behind a fence.
-`conformance` asks any Kafka-compatible system what it does when a disk fills. docs/torture.md explains the invariants and the faults.
+`conformance` asks any Kafka-compatible system what it does when a disk fills.
+docs/torture.md explains the invariants and the faults.
 """
 RUN_EPILOG = """\
 examples:
