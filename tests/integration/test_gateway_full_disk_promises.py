@@ -198,28 +198,33 @@ def test_a_batch_under_way_behind_a_refused_one_does_not_overtake_it(
 ) -> None:
     """The fence goes while the client does not know yet that its first batch was refused, and has sent the second."""
     fenced, other = sandbox.broker(1).log_dirs
-    create_topic_in(sandbox, "overtaken", other, fenced)
+    create_topic_in(sandbox, "overtaken", other, fenced, fenced)
     by_hand = {"logDir": str(fenced), "reason": "a test", "by": "a test"}
     properties = PATIENT if client is JAVA_4 else ONE_PER_BATCH
     with gateway(sandbox, tmp_path / "log", NO_LIMIT) as running:
         running.ask("fence", **by_hand)
-        # Seven for the healthy partition, then the fenced one's first.
-        partitions = (0,) * 7 + (1,) * 93
+        # One that is refused for a while, so that the broker's word on this client is known; some for the healthy
+        # partition; then the first for the partition in question.
+        partitions = (2,) + (0,) * 20 + (1,) * 79
         with producing(
             client, sandbox.bootstrap_servers, "overtaken", partitions=partitions, rate=3, properties=properties
         ) as load:
-            load.wait_for_acks(5)
+            wait_for_refusal(running, "overtaken")
+            running.ask("unfence", **by_hand)
+            eventually(lambda: 0 in load.acked())
+            running.ask("fence", **by_hand)
+            eventually(lambda: len(load.acked()) >= 19)
             with paused(sandbox.broker(1)):
                 # The broker owes answers now, and the refusal must wait behind them.
                 before = running.state()["requests"]["produce"]
-                wait_for_refusal(running, "overtaken")
+                eventually(lambda: 1 in {row["partition"] for row in running.state()["refusals"]})
                 running.ask("unfence", **by_hand)
                 eventually(lambda: running.state()["requests"]["produce"] >= before + 4)
             load.wait_for_acks(5)
 
     assert load.failures == []
     stored = verify_read_back(sandbox, load)
-    assert stored == {0: list(range(7)), 1: list(range(7, load.sent))}
+    assert stored == {0: list(range(1, 21)), 1: list(range(21, load.sent)), 2: [0]}
 
 
 @contextmanager
