@@ -185,7 +185,7 @@ VIOLATIONS: list[tuple[str, dict[str, int], list[AnyEvent]]] = [
         {"recovers": 2},
         [Recovered(at=5, what="client c", works=False, why="silent"), END],
     ),
-    ("a run that did not end", {"recovers": 2}, [client()]),
+    ("a run that did not end, and read nothing back", {"recovers": 3}, [client(), acked(0, 0)]),
 ]
 
 

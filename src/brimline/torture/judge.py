@@ -138,8 +138,10 @@ def acknowledged_stored(facts: Facts) -> Iterator[Violation]:
 
     Asked of clients with acks=all, and with acks=1 where there is one replica. Not asked of records below the log start
     (``only-planned-deleted`` is about those), of topics that were deleted by a fault, and of records acknowledged
-    before a fault took away the only copy of their log.
+    before a fault took away the only copy of their log. Not judged where the run ended before everything was read back.
     """
+    if facts.finished is None:
+        return
     one_replica = facts.begun is None or facts.begun.replicas == 1
     found = {(each.client, each.number, where[1]) for where, stored in facts.stored.items() for _, each in stored}
     at_offset = {
@@ -303,7 +305,7 @@ def recovers(facts: Facts) -> Iterator[Violation]:
     """When every fault is undone, every process answers, no fence is left, and every client gets acknowledgements."""
     for line, each in facts.recovered:
         if not each.works:
-            yield Violation(line, f"{each.what} does not work again: {each.why}")
+            yield Violation(line, f"{each.what} does not work again: {' '.join(each.why.split())}")
     if facts.finished is None:
         yield Violation(facts.lines, "the run did not come to its end")
 

@@ -77,13 +77,7 @@ WRITERS = (
     Writer(name="aiokafka-idempotent", client=AIOKAFKA_IDEMPOTENT, topic=PLAIN, promise=ONCE),
     Writer(name="java-4.3.1", client=JAVA_4, topic=KEPT, promise=ONCE),
     Writer(name="java-3.9.2", client=JAVA_3, topic=PLAIN, promise=ONCE),
-    Writer(
-        name="doomed",
-        client=KAFKA_PYTHON,
-        topic=DOOMED,
-        promise=NOTHING,
-        properties={"enable_idempotence": "false", "acks": "all"},
-    ),
+    Writer(name="doomed", client=LIBRDKAFKA, topic=DOOMED, promise=NOTHING),
 )
 
 

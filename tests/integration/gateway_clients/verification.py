@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from brimline.sandbox import Sandbox
-from brimline.torture.history import ONCE, STORED, Acked, Client
+from brimline.torture.history import ONCE, STORED, Acked, Client, Finished
 from brimline.torture.history import Stored as StoredEvent
 from brimline.torture.judge import Facts, acknowledged_stored, once_in_order
 from brimline.torture.read_back import Stored, read_back
@@ -62,7 +62,7 @@ def stored_by(sandbox: Sandbox, load: Load, partition: int, *, committed: bool =
 
 
 def _facts(load: Load, stored: Mapping[int, Numbered], promise: str) -> Facts:
-    facts = Facts()
+    facts = Facts(finished=Finished(minutes=0, faults=0))
     facts.add(0, Client(client=load.name, topic=load.topic, promise=promise))
     for partition, records in stored.items():
         for number, record in records:
