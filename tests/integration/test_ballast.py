@@ -11,6 +11,7 @@ from brimline.act.ballast import NAME, Ballast
 from brimline.act.ledger import Ledger
 from brimline.act.ledger_entries import BallastAct, BallastEntry, Paused, Recorded
 from brimline.act.ledger_files import read_history
+from brimline.act.ledger_writing import LONGEST_TEXT
 from brimline.decide.ballast import BallastDecision, BallastRule
 from brimline.decide.disk_state import DiskLimits, Space
 from brimline.model import Bytes
@@ -110,11 +111,15 @@ def test_a_broker_starts_over_it_and_on_a_full_disk_because_of_it(sandbox: Sandb
 
 
 def use_up_the_last_page(ledger: Ledger) -> None:
-    """What is allocated already can be written to however full a disk is."""
+    """What is allocated already can be written to however full a disk is. In lines whose text is not cut short."""
     ledger.append(Paused(by="", reason=""))
-    size = ledger.files.current.stat().st_size
-    ledger.append(Paused(by="", reason=""))
-    line = ledger.files.current.stat().st_size - size
-    missing = -ledger.files.current.stat().st_size % PAGE
-    ledger.append(Paused(by="", reason="x" * ((missing - line) % PAGE)))
+    text, line = "", 0
+    while missing := -ledger.files.current.stat().st_size % PAGE:
+        if line:
+            rest = missing - line if missing >= line else missing + PAGE - line
+            longest = LONGEST_TEXT if rest <= LONGEST_TEXT else LONGEST_TEXT - line
+            text = "x" * min(rest, longest)
+        size = ledger.files.current.stat().st_size
+        ledger.append(Paused(by="", reason=text))
+        line = ledger.files.current.stat().st_size - size - len(text)
     assert ledger.files.current.stat().st_size % PAGE == 0
