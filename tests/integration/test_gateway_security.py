@@ -23,7 +23,7 @@ from brimline.torture.clients.table import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEM
 from brimline.torture.read_back import read_back
 from brimline.wire.produce import MOST_ENTRIES
 from tests.integration.cluster import brimline_inside, create_topic
-from tests.integration.full_disks import topic_id
+from tests.integration.full_disks import KEEPS_ALL, topic_id
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.logins import Login
 from tests.integration.gateway_clients.verification import verify_read_back
@@ -196,7 +196,7 @@ class Trust(NamedTuple):
 def trust(sasl: Sandbox, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trust]:
     """Its user is no super user: he may write to this topic, and the guest may look at it."""
     topic = f"trust-{request.node.originalname.rpartition('_')[2]}-{request.param}"
-    create_topic(sasl, topic)
+    create_topic(sasl, topic, config=KEEPS_ALL)
     for user, operation in ((WRITER, ACLOperation.WRITE), (GUEST, ACLOperation.DESCRIBE)):
         rule = ACL(
             f"User:{user[0]}", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, topic)
