@@ -79,7 +79,9 @@ class Looks:
 
 
 @contextlib.contextmanager
-def fenced_gateway(folder: Path, looks: Looks | None = None) -> Iterator[Running]:
+def fenced_gateway(
+    folder: Path, looks: Looks | None = None, header_timeout: float = PATIENCE_SECONDS
+) -> Iterator[Running]:
     """Before a broker that answers nothing behind a slow request."""
     stop = threading.Event()
     seen = looks or Looks()
@@ -102,7 +104,7 @@ def fenced_gateway(folder: Path, looks: Looks | None = None) -> Iterator[Running
                 return
             sock.sendall(without_records(asked) or answer_of(asked))
 
-    settings = ForwarderSettings(kept_bytes=BOUND, header_timeout=PATIENCE_SECONDS)
+    settings = ForwarderSettings(kept_bytes=BOUND, header_timeout=header_timeout)
     with (
         contextlib.closing(memory),
         contextlib.closing(Backend(serve)) as backend,
@@ -192,7 +194,8 @@ def test_what_slow_readers_leave_is_bounded(tmp_path: Path) -> None:
 def test_requests_that_never_end_leave_room_for_others(tmp_path: Path) -> None:
     size = 2 << 20
     announced = size.to_bytes(4) + REFUSED[4:]
-    with fenced_gateway(tmp_path) as gateway, contextlib.ExitStack() as stack:
+    # Where too little is left for somebody, whoever has held most for so long gives way
+    with fenced_gateway(tmp_path, header_timeout=1.0) as gateway, contextlib.ExitStack() as stack:
         flood(stack, gateway, announced + bytes(size // 2), connections=10)
         eventually(rests(gateway))
         assert gateway.forwarder.kept_bytes < BOUND + size
