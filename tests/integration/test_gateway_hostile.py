@@ -17,7 +17,7 @@ from brimline.torture.hostile_odd_produce import odd_requests
 from tests.integration.cluster import create_topic
 from tests.integration.full_disks import NO_LIMIT, create_topic_in, end_offset, topic_id, two_disks
 from tests.integration.gatewayed import RunningGateway, gateway
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
 
 pytestmark = pytest.mark.integration
@@ -123,13 +123,16 @@ def test_what_cannot_be_read_ends_its_connection_and_is_counted(world: World) ->
         struct.pack(">hh", 0, 14) + encoded_request(Request(topics=one), max(world.versions))[4:],
     ]
     before = end_offset(world.sandbox, FENCED)
-    counted = world.gateway.state()["connections"]["closed"].get("unreadable-produce", 0)
+
+    def counted() -> int:
+        return int(world.gateway.state()["connections"]["closed"].get("unreadable-produce", 0))
+
+    earlier = counted()
     with fence(world, world.sandbox.broker(1).log_dirs[0]):
         for payload in unreadable:
             send(world.sandbox.bootstrap_servers, [frame(payload)])
         assert end_offset(world.sandbox, FENCED) == before
-        closed = world.gateway.state()["connections"]["closed"]["unreadable-produce"]
-    assert closed - counted == len(unreadable)
+        eventually(lambda: counted() - earlier == len(unreadable))
     assert "unreadable-produce" in world.gateway.events()
 
 
