@@ -3,8 +3,7 @@
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 from brimline import Admin, ClientConfig
 from brimline.sandbox import Sandbox
+from tests.integration.guarded import BRIMLINE
 from tests.integration.kafka_clients import kafka_admin, kafka_producer
 from tests.waiting import PATIENCE_SECONDS as PATIENCE_SECONDS
 from tests.waiting import eventually as eventually
@@ -144,10 +144,12 @@ def admin(sandbox: Sandbox) -> Admin:
     return Admin(ClientConfig.from_properties(sandbox.bootstrap_servers))
 
 
-def brimline_inside(sandbox: Sandbox, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def brimline_inside(
+    sandbox: Sandbox, *arguments: str, program: Sequence[str] = BRIMLINE
+) -> "subprocess.CompletedProcess[str]":
     """The same where the brokers' files are, as on their host."""
     return subprocess.run(
-        sandbox.inside([sys.executable, "-m", "brimline.cli", *arguments]),
+        sandbox.inside([*program, *arguments]),
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_SECONDS,
@@ -159,7 +161,7 @@ def brimline_inside(sandbox: Sandbox, *arguments: str) -> "subprocess.CompletedP
 def brimline(*arguments: str, timeout: float = PATIENCE_SECONDS) -> "subprocess.CompletedProcess[str]":
     """The real command in a process of its own, in a pipe."""
     return subprocess.run(
-        [sys.executable, "-m", "brimline.cli", *arguments],
+        [*BRIMLINE, *arguments],
         capture_output=True,
         text=True,
         timeout=timeout,

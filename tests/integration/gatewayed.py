@@ -9,14 +9,14 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from brimline.sandbox import Sandbox
-from tests.integration.guarded import QUICK
+from tests.integration.guarded import BRIMLINE, QUICK
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 ENFORCING = {**QUICK, "brimline.enforcement": "gateway", "brimline.log.format": "json"}
@@ -93,6 +93,7 @@ def gateway(
     *,
     broker: int = 1,
     passed: socket.socket | None = None,
+    program: Sequence[str] = BRIMLINE,
 ) -> Iterator[RunningGateway]:
     """Enforcing, unless ``added`` says otherwise. Started again, it finds the state of the one before.
 
@@ -100,7 +101,7 @@ def gateway(
     """
     sandbox.outside(state_dir(sandbox, broker)).mkdir(mode=0o700, exist_ok=True)
     config = write_gateway_config(sandbox, {**ENFORCING, **(added or {})}, broker)
-    command = [sys.executable, "-m", "brimline.cli", "gateway", "--config", str(config)]
+    command = [*program, "gateway", "--config", str(config)]
     passed_fds = [] if passed is None else [passed.fileno()]
     if passed is not None:
         command = [sys.executable, "-c", _AS_SYSTEMD, str(passed.fileno()), *command]

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,8 @@ QUICK = {
     "brimline.disk.stall.timeout.ms": "600000",
 }
 STARTED = '"event": "started"'
+BRIMLINE = (sys.executable, "-m", "brimline.cli")
+"""The command as it is now; a test of other versions has others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +86,17 @@ def write_config(sandbox: Sandbox, added: Mapping[str, str], broker: int = 1) ->
 
 @contextmanager
 def guard(
-    sandbox: Sandbox, log: Path, added: Mapping[str, str] | None = None, *, broker: int = 1, user: int | None = None
+    sandbox: Sandbox,
+    log: Path,
+    added: Mapping[str, str] | None = None,
+    *,
+    broker: int = 1,
+    user: int | None = None,
+    program: Sequence[str] = BRIMLINE,
 ) -> Iterator[RunningGuard]:
     """``user``: run as this uid, without any capability."""
     config = write_config(sandbox, {**QUICK, "brimline.log.format": "json", **(added or {})}, broker)
-    command = [sys.executable, "-m", "brimline.cli", "guard", "--config", str(config)]
+    command = [*program, "guard", "--config", str(config)]
     if user is not None:
         command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", *command]
     with log.open("w") as stream:
