@@ -82,14 +82,14 @@ def test_100_and_0_switch_it_off(was: DiskState, of: Space) -> None:
 
 
 @given(was=states, by=limits)
-def test_unknown_is_never_full(was: DiskState, by: DiskLimits) -> None:
-    assert next_state(was, None, by) is DiskState.UNKNOWN
+def test_what_is_gone_is_never_full(was: DiskState, by: DiskLimits) -> None:
+    assert next_state(was, None, by, is_gone=True) is DiskState.UNKNOWN
 
 
 @given(was=states, by=limits)
-def test_what_hangs_is_full_only_if_it_was(was: DiskState, by: DiskLimits) -> None:
+def test_what_gives_no_reading_is_full_only_if_it_was(was: DiskState, by: DiskLimits) -> None:
     stays = was is DiskState.FULL and not by.are_off
-    assert next_state(was, None, by, hangs=True) is (DiskState.FULL if stays else DiskState.UNKNOWN)
+    assert next_state(was, None, by) is (DiskState.FULL if stays else DiskState.UNKNOWN)
 
 
 @given(was=states, of=spaces(), by=limits)

@@ -211,8 +211,8 @@ class Backend:
                 self._serving[threading.current_thread()] = accepted = wrapped
                 wrapped.do_handshake()
             self._serve(accepted)
-        except OSError:
-            pass  # the other side has gone
+        except (OSError, StopIteration):
+            pass  # the other side has gone, perhaps before it asked anything
         finally:
             with contextlib.suppress(OSError):
                 accepted.shutdown(socket.SHUT_RDWR)

@@ -127,9 +127,25 @@ def test_a_full_volume_that_hangs_stays_full_until_it_answers() -> None:
 
 
 def test_a_volume_that_hangs_is_not_full_when_no_limit_is_set() -> None:
-    assert next_state(DiskState.FULL, None, DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0)), hangs=True) is (
-        DiskState.UNKNOWN
-    )
+    off = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0))
+    assert next_state(DiskState.FULL, None, off) is DiskState.UNKNOWN
+
+
+def test_a_full_volume_that_fails_after_it_hung_stays_full() -> None:
+    """As a file system does whose server has died: ENOTCONN."""
+    disks = FakeDisks(a=50)
+    watched = Watched(disks)
+    watched.look()
+    disks.failure["a"] = Failure(kind=FailureKind.UNREADABLE, message="a cannot be looked at: not connected")
+    watched.look(after=60)
+
+    assert watched.states == {("a",): DiskState.FULL}
+    assert reasons_of_full_log_dirs(watched.task.report) == {"a": "log dir a was full when it last answered"}
+
+    del disks.failure["a"]
+    disks.usable["a"] = 500
+    watched.look(after=60)
+    assert watched.states == {("a",): DiskState.OK}
 
 
 def test_a_volume_that_vanishes_is_unknown_and_comes_back() -> None:

@@ -1,12 +1,18 @@
 """What SIGHUP changes, and what it only names."""
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from brimline.guard import keys
 from brimline.guard.reload import reloaded
 from tests.guard.files import BROKER, config
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 
 def test_nothing_changed_is_nothing_to_say() -> None:
@@ -53,3 +59,27 @@ def test_no_login_is_said_whatever_key_it_stands_in(key: keys.Key) -> None:
     assert "bucket" in str(change)
     assert "KEY" not in str(change)
     assert "KER" not in str(change)
+
+
+def test_a_reload_that_is_asked_for_before_the_start_is_done_after_it(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    properties, log = tmp_path / "server.properties", tmp_path / "log"
+    os.mkfifo(properties)
+    with log.open("wb") as stream:
+        command = [sys.executable, "-m", "brimline.cli", "guard", "--config", str(properties)]
+        guard = subprocess.Popen(command, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL)
+    try:
+        with properties.open("w") as being_read:  # it waits for the rest of its configuration
+            guard.send_signal(signal.SIGHUP)
+            properties.unlink()
+            properties.write_text(
+                f"node.id=1\nlog.dirs={tmp_path / 'logs'}\nlisteners=PLAINTEXT://127.0.0.1:1\n"
+                f"brimline.metrics.port=0\nbrimline.state.dir={tmp_path / 'state'}\n"
+            )
+            being_read.write(properties.read_text())
+        eventually(lambda: guard.poll() is not None or " reloaded " in log.read_text())
+        assert guard.poll() is None
+        assert " started " in log.read_text().partition(" reloaded ")[0]
+    finally:
+        guard.terminate()
+        guard.wait(PATIENCE_SECONDS)

@@ -55,3 +55,10 @@ def test_what_is_not_fenced_has_the_same_fate() -> None:
 
 def test_an_answer_that_only_the_gateway_makes_unreadable_is_a_violation() -> None:
     assert "cannot be read" in str(complaint(asked(CLEAR), Fate(Kind.ANSWERED, b"\0"), answered({CLEAR: 0})))
+
+
+def test_one_byte_more_behind_version_5_asks_for_another_layout() -> None:
+    frame = bytes.fromhex("0000001d002300050000000100016300020866656e63652d610200000000000000")
+    shipped, with_remote_sizes = Fate(Kind.ANSWERED, bytes(8)), Fate(Kind.ANSWERED, bytes(24))
+
+    assert complaint(frame, with_remote_sizes, shipped) is None

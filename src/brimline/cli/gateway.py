@@ -66,6 +66,9 @@ def run(args: argparse.Namespace) -> int:
     import signal
     import sys
 
+    from brimline.guard.signals import note_early_reloads
+
+    note_early_reloads()
     from brimline.cli.exit_codes import ExitCode
     from brimline.guard.config import load_config
     from brimline.guard.gateway_process import run_gateway

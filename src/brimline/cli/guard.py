@@ -68,6 +68,9 @@ def run(args: argparse.Namespace) -> int:
         from brimline.cli.doctor import examine
 
         return examine(args, output="text")
+    from brimline.guard.signals import note_early_reloads
+
+    note_early_reloads()
     from brimline.guard.clock import SystemClock
     from brimline.guard.config import load_config
     from brimline.guard.daemon import Guard

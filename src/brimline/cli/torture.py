@@ -141,10 +141,16 @@ def report(facts: "Facts", verdicts: "Sequence[Verdict]", history: Path) -> str:
         "",
     ]
     for verdict in verdicts:
-        word = "holds" if verdict.holds else f"VIOLATED, {len(verdict.violations):,} times"
+        word = _word(verdict)
         lines.append(f"{verdict.invariant.name:26}{word:28}{verdict.invariant.sentence}")
         lines += [f"    {history}:{each.line}: {each.sentence}" for each in verdict.violations[:MOST_SHOWN]]
     return "\n".join(lines)
+
+
+def _word(verdict: "Verdict") -> str:
+    if verdict.holds:
+        return "holds" if verdict.was_seen else "nothing to judge by"
+    return f"VIOLATED, {len(verdict.violations):,} time{'s' * (len(verdict.violations) > 1)}"
 
 
 def _refuse_unknown(asked: "Sequence[str]", known: "dict[str, str]") -> None:

@@ -4,8 +4,9 @@
 back by the release margin. Nothing else makes it full: a volume that cannot be read is UNKNOWN, and UNKNOWN is not
 full. Whoever acts on the state refuses nothing for an unknown volume, and says so loudly (fail open).
 
-One exception: a volume that was FULL and then does not answer at all stays FULL until it does. A disk that hangs is
-often one that is full to its last byte, and its silence does not say that there is room.
+One exception: a volume that was FULL and then gives no reading (it hangs, or it answers with an I/O error) stays FULL
+until it gives one. A disk that fails so is often one that is full to its last byte, and its silence does not say that
+there is room. A volume that is gone (its folder is not there, or on another device) is UNKNOWN.
 
 **The limits.** Used more than ``disk.max.used.percent`` or usable less than ``disk.min.free.bytes``; either one is
 enough, and both must hold again for release. All in integers: ``(total - usable) x 100 > limit x total`` has no
@@ -88,10 +89,10 @@ def breaches(space: Space, limits: DiskLimits) -> tuple[Breach, ...]:
     return tuple(found)
 
 
-def next_state(was: DiskState, space: Space | None, limits: DiskLimits, *, hangs: bool = False) -> DiskState:
-    """The state after a reading; ``None`` is one that failed, or that does not come (``hangs``)."""
+def next_state(was: DiskState, space: Space | None, limits: DiskLimits, *, is_gone: bool = False) -> DiskState:
+    """The state after a reading; ``None`` is one that failed or that does not come."""
     if space is None:
-        stays = was is DiskState.FULL and hangs and not limits.are_off
+        stays = was is DiskState.FULL and not is_gone and not limits.are_off
         return DiskState.FULL if stays else DiskState.UNKNOWN
     if breaches(space, limits):
         return DiskState.FULL

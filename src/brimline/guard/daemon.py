@@ -21,7 +21,7 @@ from brimline.act.pause_record import PauseRecord
 from brimline.decide.ballast import BallastRule
 from brimline.decide.disk_state import DiskState
 from brimline.durable_files import why_untrusted
-from brimline.guard import keys, log_lines
+from brimline.guard import keys, log_lines, signals
 from brimline.guard.address_task import address_task
 from brimline.guard.ballasts import Ballasts
 from brimline.guard.broker_client import BrokerClient
@@ -161,8 +161,7 @@ class Guard:
         """Until a signal ends it; returns that signal's number."""
         log_lines.set_up(self._log, self.config.text(keys.LOG_FORMAT), self.config.text(keys.LOG_LEVEL))
         threading.excepthook = self._say_dead_task
-        for noticed in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
-            signal.signal(noticed, self._notice)
+        signals.listen(self._notice)
         for warning in (*self.config.warnings, *self._move_pause.warnings):
             say(logging.WARNING, "config", warning)
         for problem in (self._only.warning, why_untrusted(self.config.state_dir)):
@@ -195,8 +194,9 @@ class Guard:
     def _first_look(self) -> None:
         """Every disk answers, or is overdue, before anything is served."""
         self._disks.step()
-        while not self._disks.has_answers() and not self._signals:
+        while not self._disks.has_answers() and set(self._signals) <= {signal.SIGHUP}:
             self._attention.wait(0.01)
+            self._attention.clear()
         self._step_disks()
 
     def _until_the_end(self) -> int:

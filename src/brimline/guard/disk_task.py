@@ -102,7 +102,7 @@ class _History:
 
 class DiskTask:
     """``changed`` is told of every volume whose state differs from the one before, of the first state, and of a full
-    volume that no longer answers."""
+    volume that gives no reading any more."""
 
     def __init__(
         self,
@@ -152,8 +152,8 @@ class DiskTask:
         limits = self.settings.limits
         # Log dirs that were apart and now share a device: full if one of them was.
         was = [self._places[path].state for path in reading.log_dirs]
-        hangs = reading.failure is not None and reading.failure.kind is FailureKind.STALLED
-        state = next_state(DiskState.FULL if DiskState.FULL in was else was[0], space, limits, hangs=hangs)
+        is_gone = reading.failure is not None and reading.failure.kind is FailureKind.GONE
+        state = next_state(DiskState.FULL if DiskState.FULL in was else was[0], space, limits, is_gone=is_gone)
         distance = None if space is None else bytes_to_limit(space, limits)
         rate = fill_rate(readings) if space is not None else None
         wait = self._next_look(readings, space, distance)
@@ -191,8 +191,8 @@ class DiskTask:
             places = [self._places[path] for path in volume.log_dirs]
             failure = None if volume.reading.failure is None else volume.reading.failure.kind
             was = next((place.announced for place in places if place.announced is not volume.state), volume.state)
-            hangs_now = failure is not None and any(place.announced_failure is not failure for place in places)
-            if was is not volume.state or (hangs_now and volume.state is DiskState.FULL):
+            fails_anew = failure is not None and any(place.announced_failure is not failure for place in places)
+            if was is not volume.state or (fails_anew and volume.state is DiskState.FULL):
                 self._changed(was or DiskState.UNKNOWN, volume)
             for place in places:
                 place.announced, place.announced_failure = volume.state, failure

@@ -43,7 +43,7 @@ from brimline.gateway.placement import PlacementWatch
 from brimline.gateway.rules import Rules, RuleSettings
 from brimline.gateway.sequence_memory import SequenceMemory, SteadyTimeOfDay
 from brimline.gateway.server_tls import ServerTls
-from brimline.guard import keys, log_lines
+from brimline.guard import keys, log_lines, signals
 from brimline.guard.address_limits import limits_in_file
 from brimline.guard.clock import Clock, SystemClock
 from brimline.guard.config import BadConfig, GuardConfig, load_config
@@ -146,8 +146,7 @@ class Gateway:
             say(logging.WARNING, "config", warning)
         for warning in self._warnings:
             say(logging.ERROR, "no-state", warning)
-        for noticed in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
-            signal.signal(noticed, self._notice)
+        signals.listen(self._notice)
         _raise_descriptor_limit()
         self._first_look()
         self._forwarder.listen(list(self._listeners()))

@@ -15,6 +15,9 @@ from kafka.protocol.api_header import ResponseClassRegistry
 
 from brimline.torture.hostile_frames import FENCED, name_of
 from brimline.torture.hostile_sides import PATIENCE_SECONDS, Fate, Kind, Side, asks_for_no_answer, is_deceptive
+from brimline.wire.describe_log_dirs_layout import KIP_1187
+from brimline.wire.describe_log_dirs_request import read_request
+from brimline.wire.errors import WireError
 from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
 
 _READERS = (admin, consumer, metadata, producer, sasl)
@@ -36,8 +39,8 @@ def complaint(frame: bytes, through: Fate, past: Fate) -> str | None:
     api_key, version = unpack_from(">hh", frame, 4)
     if api_key == PRODUCE and (FENCED.word.encode() in frame or FENCED.topic_id.bytes in frame):
         return _fenced_complaint(frame, version, through, past)
-    if api_key == DESCRIBE_LOG_DIRS and past.kind is Kind.ENDED:
-        return None  # the gateway has newer versions than the broker
+    if api_key == DESCRIBE_LOG_DIRS and (past.kind is Kind.ENDED or _asks_for_remote_sizes(frame)):
+        return None  # the gateway has versions and a layout that the broker has not
     if through.kind is not past.kind:
         return _other_fate(through, past)
     if through.answer == past.answer:
@@ -49,6 +52,14 @@ def complaint(frame: bytes, through: Fate, past: Fate) -> str | None:
     if left == right:
         return None
     return f"{name_of(api_key)} {version}: {_first_difference(left, right)}"
+
+
+def _asks_for_remote_sizes(frame: bytes) -> bool:
+    """Kafka's own version 5 with one more byte is KIP-1187's; a broker looks at no byte behind what it knows."""
+    try:
+        return read_request(frame[4:]).layout == KIP_1187
+    except WireError:
+        return False
 
 
 def _other_fate(through: Fate, past: Fate) -> str:
