@@ -7,6 +7,8 @@ PYTHON := .venv/bin/python
 SIDE_BY_SIDE := -n auto
 # Where scripts/setup.sh puts promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
+# Hundreds of processes are started here: each would compile the same modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
