@@ -35,8 +35,12 @@ def response(correlation_id: int, body: bytes = b"") -> bytes:
 
 
 def cut(data: bytes, sizes: Sequence[int]) -> Iterator[memoryview]:
-    """Pieces of these sizes, again and again."""
+    """Pieces of these sizes, again and again; of none: frame by frame."""
     at = turn = 0
+    while not sizes and at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4])
+        yield memoryview(data[at:end])
+        at = end
     while at < len(data):
         size = sizes[turn % len(sizes)]
         yield memoryview(data[at : at + size])
@@ -48,7 +52,7 @@ def wants(api_key: int, _version: int) -> bool:
     return api_key == WANTED
 
 
-pieces = st.lists(st.integers(1, 40), min_size=1, max_size=6)
+pieces = st.lists(st.integers(1, 40), max_size=6)
 bodies = st.binary(max_size=60)
 
 
@@ -68,7 +72,7 @@ def test_requests_pass_in_order_and_wanted_ones_are_collected(
     passed = b""
     collected = []
     for piece in cut(b"".join(sent), sizes):
-        for item in stream.receive(piece):
+        for item in [piece] if stream.pass_whole(piece) else stream.receive(piece):
             if isinstance(item, Request):
                 collected.append(bytes(item.frame))
                 assert b"".join(sent[: item.correlation_id + 1]).startswith(passed)
@@ -81,6 +85,25 @@ def test_requests_pass_in_order_and_wanted_ones_are_collected(
     assert len(in_flight) == sum(key == FETCH or (key == PRODUCE and acks != 0) for key, _, acks in frames)
     assert stream.is_between_frames
     assert stream.requests == len(frames)
+
+
+@given(
+    key=st.sampled_from([FETCH, WANTED, PRODUCE, SASL_HANDSHAKE, 36]),
+    version=st.integers(-1, 14),
+    body=bodies,
+    lie=st.sampled_from([0, 0, 0, -1, 1, LARGEST]),
+)
+def test_what_passes_whole_is_what_would_have_passed(key: int, version: int, body: bytes, lie: int) -> None:
+    sent = request(key, 7, body, version=version & 0xFFFF)
+    sent = (len(sent) - 4 + lie).to_bytes(4) + sent[4:]
+    fast, slow = (RequestStream(InFlight(), LARGEST, wants) for _ in range(2))
+
+    if fast.pass_whole(memoryview(sent)):
+        (passed,) = slow.receive(memoryview(sent))
+        assert passed == memoryview(sent)
+        assert list(slow._in_flight._places) == list(fast._in_flight._places)
+    assert fast.is_between_frames
+    assert (fast.requests, fast.produce_requests) in ((0, 0), (slow.requests, slow.produce_requests))
 
 
 @st.composite
@@ -109,7 +132,7 @@ def test_answers_leave_in_the_order_of_their_requests(conversation: list[tuple[s
 
     got = b"".join(in_flight.due())
     for piece in cut(from_broker, sizes):
-        got += b"".join(stream.receive(piece))
+        got += piece if stream.pass_whole(piece) else b"".join(stream.receive(piece))
     assert got == wanted
     assert not in_flight
     assert stream.is_between_frames

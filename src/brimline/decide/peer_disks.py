@@ -141,7 +141,7 @@ def _judged(before: PeerLogDir | None, described: LogDirDescription, limits: Dis
     earlier = () if before is None or space is None else before.readings
     return PeerLogDir(
         path=described.path,
-        state=next_state(was, space, limits),
+        state=next_state(was, space, limits, is_gone=True),  # offline: nobody writes to it
         space=space,
         is_cordoned=described.is_cordoned,
         readings=(*earlier, UsableAt(now, space.usable))[-READINGS_KEPT:] if space is not None else (),

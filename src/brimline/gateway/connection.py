@@ -25,6 +25,7 @@ from brimline.gateway.loop import Timer
 from brimline.gateway.pipe import Pipe
 from brimline.wire.errors import WireError
 from brimline.wire.in_flight import Buffer, Expected, InFlight, OwnAnswer
+from brimline.wire.request_header import PRODUCE
 from brimline.wire.request_stream import Request, RequestStream
 from brimline.wire.response_stream import ResponseStream
 
@@ -387,8 +388,21 @@ class Connection:
         if count == 0:
             self.client.at_end = True
             return
-        self._take_in(buffer[:count])
+        data = buffer[:count]
+        if self.in_flight.is_plain and self.requests.pass_whole(data):
+            self._pass_request(data)
+        else:
+            self._take_in(data)
         self._forwarder.sent_to_broker(count)
+
+    def _pass_request(self, data: memoryview) -> None:
+        counters = self._forwarder.counters
+        counters.requests += 1
+        counters.produce_requests += int.from_bytes(data[4:6]) == PRODUCE
+        try:
+            self.broker.send((data,), self._account.reused)
+        except ConnectionError:
+            self._lose_broker()
 
     def _take_in(self, data: memoryview, held: _Held | None = None) -> None:
         requests, produce_requests = self.requests.requests, self.requests.produce_requests
@@ -455,7 +469,8 @@ class Connection:
         if count == 0:
             self.broker.at_end = True
             return
-        self._send_to_client(list(self.responses.receive(buffer[:count])))
+        data = buffer[:count]
+        self._send_to_client([data] if self.responses.pass_whole(data) else list(self.responses.receive(data)))
         self._forwarder.sent_to_client(count)
 
     def _splice_request(self) -> bool:

@@ -144,6 +144,14 @@ class InFlight:
                 self._has_left(place)
         return self.due()
 
+    def pass_next(self, correlation_id: int) -> bool:
+        """The same for an answer that passes as it is and is waited for next, with nothing of ours behind it."""
+        places = self._places
+        if self._kept or not places or places[0] != correlation_id:
+            return False
+        places.popleft()
+        return True
+
     def due(self) -> list[Buffer]:
         """Takes out our own answers whose turn it is."""
         frames: list[Buffer] = []

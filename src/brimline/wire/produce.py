@@ -27,6 +27,7 @@ from brimline.wire.rewrite import Edit, rewritten_frame
 API_KEY = PRODUCE
 MIN_VERSION = 0
 MAX_VERSION = 13
+VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
 FIRST_VERSION_WITH_TOPIC_ID = 13
 _FIRST_VERSION_WITH_TRANSACTIONAL_ID = 3
 _FIRST_FLEXIBLE_VERSION = first_flexible_version(PRODUCE) or 0
@@ -133,7 +134,7 @@ def read_acks(prefix: memoryview, version: int) -> int | None:
 
 
 def index_produce(payload: memoryview, version: int) -> ProduceIndex:
-    if not MIN_VERSION <= version <= MAX_VERSION:
+    if version not in VERSIONS:
         raise Malformed(f"a Produce request of the unknown version {version}")
     flexible = is_flexible(PRODUCE, version)
     at = body_start(payload, flexible=flexible)

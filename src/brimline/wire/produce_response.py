@@ -20,7 +20,7 @@ from uuid import UUID
 
 from brimline.wire.errors import Malformed
 from brimline.wire.primitives import Reader, Writer, encoded_count
-from brimline.wire.produce import FIRST_VERSION_WITH_TOPIC_ID, MAX_VERSION, MIN_VERSION, ProducePart, TopicName
+from brimline.wire.produce import FIRST_VERSION_WITH_TOPIC_ID, VERSIONS, ProducePart, TopicName
 from brimline.wire.request_header import PRODUCE, is_flexible
 from brimline.wire.rewrite import Edit, rewritten_frame
 
@@ -150,7 +150,7 @@ class _Layout:
     """How one version writes an answer. Entries are encoded partitions, by their number."""
 
     def __init__(self, version: int) -> None:
-        if not MIN_VERSION <= version <= MAX_VERSION:
+        if version not in VERSIONS:
             raise Malformed(f"an answer to Produce of the unknown version {version}")
         self.flexible = is_flexible(PRODUCE, version)
         self._has_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_ID

@@ -144,6 +144,7 @@ def test_a_driver_killed_in_the_ingest_and_in_a_job_leaves_nothing_behind(spark:
     assert rows_of(spark, warehouse, job.name) == rows_of(spark, undisturbed, job.name)
 
 
+@pytest.mark.long
 def test_without_its_checkpoint_the_ingest_finds_out_what_it_has(spark: SparkSession, tmp_path: Path) -> None:
     """One batch is finished; of the next, some rows are in the tables when the checkpoint is lost."""
     landing = tmp_path / "landing"

@@ -61,6 +61,7 @@ def test_a_landed_file_goes_when_it_is_old_and_no_plan_needs_it(spark: SparkSess
     assert sorted(row["path"] for row in gone) == ["older", "only-volumes"]
 
 
+@pytest.mark.long
 def test_a_look_changes_nothing_and_the_upkeep_leaves_what_is_needed(spark: SparkSession, tmp_path: Path) -> None:
     landing, warehouse = tmp_path / "landing", Warehouse(str(tmp_path / "warehouse"))
     old = broker(0, ago=timedelta(days=3))
