@@ -3,6 +3,7 @@
 import pytest
 
 from tests.integration.cluster import brimline
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("real_volumes")]
 
@@ -14,19 +15,17 @@ def attack(version: str, frames: int, *more: str, timeout: float) -> None:
     assert "violations             0" in done.stdout
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
 def test_some_thousand_hostile_frames_do_no_harm() -> None:
-    attack("4.3.1", 3_000, "--seed", "7", "--no-connections", timeout=500)
+    attack("4.3.1", 3_000, "--seed", "7", "--no-connections", timeout=3 * PATIENCE_SECONDS)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
-def test_a_million_hostile_frames_do_no_harm() -> None:
-    attack("4.3.1", 1_000_000, "--seed", "2", timeout=3500)
+@pytest.mark.timeout(2400)
+def test_many_hostile_frames_and_connections_do_no_harm() -> None:
+    attack("4.3.1", 200_000, "--seed", "2", timeout=2300)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_hostile_frames_and_connections_do_an_older_broker_no_harm() -> None:
-    attack("3.9.2", 100_000, "--seed", "3", timeout=1100)
+    attack("3.9.2", 50_000, "--seed", "3", timeout=2300)

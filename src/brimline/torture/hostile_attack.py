@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from brimline.torture.hostile_frames import BATCH_FRAMES, Frames, name_of
-from brimline.torture.hostile_judge import complaint
+from brimline.torture.hostile_judge import complaint, writes_to_fenced
 from brimline.torture.hostile_sides import PATIENCE_SECONDS, Fate
 from brimline.torture.hostile_world import World
 
@@ -88,10 +88,14 @@ class Attacker:
 
 
 async def alone(here: World, frame: bytes) -> tuple[Fate, Fate]:
-    """One frame on connections of its own, through the gateway and past it."""
-    (through,), (past,) = await asyncio.gather(
-        here.through.fates([frame], PATIENCE_SECONDS), here.past.fates([frame], PATIENCE_SECONDS)
-    )
+    """One frame on connections of its own, through the gateway and past it.
+
+    The very same bytes go both ways, so that nothing depends on names; only what writes to something fenced goes to
+    the twin, because nothing may be stored there.
+    """
+    names_of = here.past if writes_to_fenced(frame) else here.through
+    (through,) = await here.through.fates([frame], PATIENCE_SECONDS)
+    (past,) = await here.past.fates([frame], PATIENCE_SECONDS, names_of=names_of)
     return through, past
 
 

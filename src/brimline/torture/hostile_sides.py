@@ -63,9 +63,11 @@ class Side:
     def understood(self, fate: "Fate") -> "Fate":
         return fate._replace(answer=self._back.sub(lambda found: self.meanings[found[0]], fate.answer))
 
-    async def fates(self, frames: Sequence[bytes], silence: float = SILENCE_SECONDS) -> list[Fate]:
-        """What became of each, in order."""
-        sent = [self.translated(frame) for frame in frames]
+    async def fates(
+        self, frames: Sequence[bytes], silence: float = SILENCE_SECONDS, *, names_of: "Side | None" = None
+    ) -> list[Fate]:
+        """What became of each, in order. ``names_of``: with the names of another side."""
+        sent = [(names_of or self).translated(frame) for frame in frames]
         found: list[Fate] = []
         window = _LARGEST_WINDOW
         while len(found) < len(sent):
