@@ -44,7 +44,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 COMMITS = ("8ef4b7c", "HEAD^")
-ALWAYS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": str(1 << 50)}
+ALWAYS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": str(1 << 50), "brimline.cordon": "false"}
+"""A guard that is killed would leave a cordon, and no topic would be put there again."""
 SPARK_SECONDS = 2 * PATIENCE_SECONDS
 
 
