@@ -31,7 +31,7 @@ from brimline.gateway.loop import EventLoop
 from brimline.gateway.placement import Placement
 from brimline.gateway.rules import Rules, RuleSettings
 from brimline.gateway.sequence_memory import SequenceMemory
-from brimline.torture.hostile_mutations import mutated
+from brimline.torture.hostile.mutations import mutated
 from brimline.wire import produce
 from brimline.wire.errors import WireError
 from brimline.wire.produce_response import Refusal, refusing_response

@@ -11,7 +11,7 @@ import pytest
 
 from brimline.sandbox import Sandbox
 from brimline.sandbox.broker import Broker
-from brimline.torture.cuttable import Cuttable, cuttable
+from brimline.torture.faults.cuttable import Cuttable, cuttable
 from tests.integration.full_disks import clean_up
 from tests.integration.full_followers import (
     BROKERS,

@@ -13,7 +13,7 @@ import pytest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from brimline.torture import stallable_volume
+from brimline.torture.faults import stallable_volume
 from tests.integration.cluster import brimline_inside, create_topic, produce
 from tests.integration.guarded import QUICK, RunningGuard, guard, write_config
 from tests.waiting import PATIENCE_SECONDS, eventually

@@ -8,8 +8,8 @@ from struct import pack, unpack
 
 import pytest
 
-from brimline.torture.conformance import SCENARIOS, _share, _told
-from brimline.torture.conformance_clients import Refusal, Written, writing
+from brimline.torture.conformance.clients import Refusal, Written, writing
+from brimline.torture.conformance.command import SCENARIOS, _share, _told
 from tests.wire.produce_messages import Answer, AnsweredPartition, AnsweredTopic, encoded_answer
 
 

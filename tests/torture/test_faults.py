@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from brimline.torture.faults import BY_NAME, FAULTS, markdown_table
+from brimline.torture.faults.all_faults import BY_NAME, FAULTS, markdown_table
 from brimline.torture.judge import INVARIANTS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "torture.md"

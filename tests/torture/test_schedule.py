@@ -1,6 +1,6 @@
 """The schedule is the seed's: the same again, in whole and in part."""
 
-from brimline.torture.faults import BY_NAME, FAULTS
+from brimline.torture.faults.all_faults import BY_NAME, FAULTS
 from brimline.torture.schedule import step_of
 
 BROKERS = (1, 2, 3)

@@ -1,7 +1,7 @@
 """Produce requests and answers as plain values: random ones, their bytes, and what kafka-python reads in bytes.
 
 kafka-python is the oracle, but it does not write tagged fields that it does not know. So requests and answers are
-written by hand (``hostile_produce`` and here), and one test of each holds these writers against kafka-python's.
+written by hand (``torture.hostile.produce`` and here), and one test of each holds these writers against kafka-python's.
 """
 
 import struct
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from brimline.torture.hostile_produce import (
+from brimline.torture.hostile.produce import (
     FIRST_VERSION_WITH_TOPIC_ID,
     NO_TAGS,
     VERSIONS,

@@ -44,7 +44,8 @@ MOST_SHOWN = 5
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    from brimline.torture import conformance, hostile
+    from brimline.torture.conformance import command as conformance
+    from brimline.torture.hostile import command as hostile
 
     raw = argparse.RawDescriptionHelpFormatter
     torture = subparsers.add_parser("torture", description=DESCRIPTION, formatter_class=raw)
@@ -84,7 +85,7 @@ def run_torture(args: argparse.Namespace) -> int:
     from random import SystemRandom
 
     from brimline.cli.exit_codes import ExitCode
-    from brimline.torture.faults import FAULTS
+    from brimline.torture.faults.all_faults import FAULTS
     from brimline.torture.load import WRITERS
     from brimline.torture.run import Order, tortured
 

@@ -10,8 +10,8 @@ from kafka.errors import KafkaError
 
 from brimline.model import BrimlineError
 from brimline.torture import world as worlds
-from brimline.torture.fault_table import Fault, Stage, Undo
-from brimline.torture.faults import FAULTS
+from brimline.torture.faults.all_faults import FAULTS
+from brimline.torture.faults.table import Fault, Stage, Undo
 from brimline.torture.history import Begun, Finished, History, Recovered, Stored, Undone
 from brimline.torture.history import Fault as FaultEvent
 from brimline.torture.load import WRITERS, Load, Writer, number_in

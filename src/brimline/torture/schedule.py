@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from brimline.torture.fault_table import Fault
+from brimline.torture.faults.table import Fault
 
 _SECOND_FAULT = 0.35
 _PAUSE_SECONDS = (0.5, 3.0)

@@ -22,7 +22,7 @@ from kafka.errors import KafkaError
 
 from brimline.model import BrimlineError, Bytes
 from brimline.sandbox import Broker, Sandbox, SandboxSpec, SupervisedProcess, VolumeSpec
-from brimline.torture.cuttable import Cuttable
+from brimline.torture.faults.cuttable import Cuttable
 from brimline.torture.kafka_clients import kafka_admin
 from brimline.torture.log_offsets import LOG_END, log_offsets
 from brimline.torture.waiting import came_true
@@ -254,7 +254,7 @@ def _station(sandbox: Sandbox, broker: Broker) -> Station:
     sandbox.outside(state_dir).mkdir()
     run_inside(sandbox, "mount", "-t", "tmpfs", "-o", f"size={STATE_BYTES},mode=0700", "brimline", str(state_dir))
     write_config(sandbox, broker, config, state_dir)
-    program = [sys.executable, "-m", "brimline.torture.jumping_clock", str(clock)]
+    program = [sys.executable, "-m", "brimline.torture.faults.jumping_clock", str(clock)]
     return Station(
         sandbox=sandbox,
         broker=broker,

@@ -1,6 +1,6 @@
 """Runs ``brimline`` with a clock that can be moved while it runs: by the seconds that stand in a file. A script.
 
-    python -m brimline.torture.jumping_clock OFFSET_FILE guard --config …
+    python -m brimline.torture.faults.jumping_clock OFFSET_FILE guard --config …
 
 Only what Brimline itself reads is moved: the time of day of Python's ``time`` and of the guard's clock. The clock that
 measures intervals never jumps, on a real machine either.

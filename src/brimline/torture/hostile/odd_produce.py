@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from brimline.torture.hostile_produce import FIRST_VERSION_WITH_TOPIC_ID, VERSIONS, is_flexible
+from brimline.torture.hostile.produce import FIRST_VERSION_WITH_TOPIC_ID, VERSIONS, is_flexible
 
 MINUS_ONE = bytes.fromhex("ffffffff0f")
 """A variable-length number: Kafka's unsigned ones have a sign after all."""

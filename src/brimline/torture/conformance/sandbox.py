@@ -8,8 +8,8 @@ from pathlib import Path
 
 from brimline.model import BadInput, Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from brimline.torture.conformance import Hands
-from brimline.torture.hostile_world import gateway_before
+from brimline.torture.conformance.command import Hands
+from brimline.torture.hostile.world import gateway_before
 
 _VOLUME = VolumeSpec(size=Bytes(128 << 20))
 _LEFT_FREE = Bytes(16 << 20)

@@ -4,10 +4,10 @@ from struct import pack
 
 import pytest
 
-from brimline.torture.hostile_frames import CLEAR, FENCED, Name
-from brimline.torture.hostile_judge import complaint
-from brimline.torture.hostile_produce import Partition, Request, Topic, batch, encoded_request
-from brimline.torture.hostile_sides import Fate, Kind
+from brimline.torture.hostile.frames import CLEAR, FENCED, Name
+from brimline.torture.hostile.judge import complaint
+from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request
+from brimline.torture.hostile.sides import Fate, Kind
 from tests.wire.produce_messages import Answer, AnsweredPartition, AnsweredTopic, encoded_answer
 
 ENDED, SILENT = Fate(Kind.ENDED), Fate(Kind.SILENT)

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from kafka.protocol.schemas import load_json, resources
 
-from brimline.torture.hostile_mutations import WORST, mutate
-from brimline.torture.hostile_odd_produce import odd_requests
-from brimline.torture.hostile_produce import Partition, Request, Topic, batch, encoded_request
+from brimline.torture.hostile.mutations import WORST, mutate
+from brimline.torture.hostile.odd_produce import odd_requests
+from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request
 from brimline.wire.primitives import Writer
 from brimline.wire.request_header import PRODUCE
 

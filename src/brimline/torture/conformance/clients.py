@@ -16,7 +16,7 @@ from struct import pack, unpack
 from kafka import KafkaConsumer, TopicPartition
 from kafka.protocol.producer import ProduceResponse
 
-from brimline.torture.hostile_produce import Partition, Request, Topic, batch, encoded_request
+from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request
 
 _VERSION = 9
 """Of Produce: topics by name, and a text with an error."""

@@ -5,8 +5,8 @@ from struct import pack, unpack_from
 
 import pytest
 
-from brimline.torture.hostile_produce import Partition, Request, Topic, encoded_request
-from brimline.torture.hostile_sides import Fate, Kind, Side
+from brimline.torture.hostile.produce import Partition, Request, Topic, encoded_request
+from brimline.torture.hostile.sides import Fate, Kind, Side
 
 ANSWERS, ENDS, IS_SILENT = 3, 99, 98
 

@@ -17,8 +17,8 @@ from kafka.admin import NewTopic
 
 from brimline.model import BrimlineError, Bytes
 from brimline.sandbox import Broker, Sandbox, SandboxSpec, VolumeSpec
-from brimline.torture.hostile_frames import CLEAR, FENCED, OTHER_WORDS, STILL
-from brimline.torture.hostile_sides import Side
+from brimline.torture.hostile.frames import CLEAR, FENCED, OTHER_WORDS, STILL
+from brimline.torture.hostile.sides import Side
 
 PARTITIONS = 2
 INNOCENT = "innocent"

@@ -2,7 +2,7 @@
 
 from kafka import TopicPartition
 
-from brimline.torture.fault_table import Stage, Undo, fault
+from brimline.torture.faults.table import Stage, Undo, fault
 from brimline.torture.world import DOOMED, KEPT, PLAIN
 
 _PREFERRED = 0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from brimline.torture.fault_table import Stage, Undo, fault, remove_all
+from brimline.torture.faults.table import Stage, Undo, fault, remove_all
 from brimline.torture.world import MIB, run_inside, write_config
 
 _CLOCK_JUMPS = (3600.0, -3600.0, 86_400.0, -86_400.0, 3650 * 86_400.0, -3650 * 86_400.0)

@@ -3,7 +3,7 @@
 import signal
 
 from brimline.sandbox import SupervisedProcess
-from brimline.torture.fault_table import Stage, Undo, fault
+from brimline.torture.faults.table import Stage, Undo, fault
 
 
 def _process(stage: Stage, which: str) -> SupervisedProcess:

@@ -13,8 +13,8 @@ from typing import Any
 from kafka.protocol import admin, consumer, metadata, producer, sasl
 from kafka.protocol.api_header import ResponseClassRegistry
 
-from brimline.torture.hostile_frames import CLEAR, FENCED, OTHER_WORDS, STILL, name_of
-from brimline.torture.hostile_sides import PATIENCE_SECONDS, Fate, Kind, Side, asks_for_no_answer, is_deceptive
+from brimline.torture.hostile.frames import CLEAR, FENCED, OTHER_WORDS, STILL, name_of
+from brimline.torture.hostile.sides import PATIENCE_SECONDS, Fate, Kind, Side, asks_for_no_answer, is_deceptive
 from brimline.wire import produce
 from brimline.wire.describe_log_dirs_layout import KIP_1187
 from brimline.wire.describe_log_dirs_request import read_request

@@ -6,9 +6,9 @@ from struct import pack, unpack_from
 from types import SimpleNamespace
 from typing import Any
 
-from brimline.torture.hostile_attack import Attacker, Tally, culprits
-from brimline.torture.hostile_frames import BATCH_FRAMES, FENCED, Frames
-from brimline.torture.hostile_sides import Side
+from brimline.torture.hostile.attack import Attacker, Tally, culprits
+from brimline.torture.hostile.frames import BATCH_FRAMES, FENCED, Frames
+from brimline.torture.hostile.sides import Side
 
 OFFERED = {0: range(7, 10), 3: range(13), 17: range(2)}
 WORDS = {FENCED.word.encode(): FENCED.word.encode()}

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 # Each of them puts its faults into the table, in this order.
-from brimline.torture import process_faults as process_faults  # isort: skip
-from brimline.torture import disk_faults as disk_faults  # isort: skip
-from brimline.torture import state_faults as state_faults  # isort: skip
-from brimline.torture import cluster_faults as cluster_faults  # isort: skip
-from brimline.torture.fault_table import FAULTS as FAULTS
+from brimline.torture.faults import of_processes as of_processes  # isort: skip
+from brimline.torture.faults import of_disks as of_disks  # isort: skip
+from brimline.torture.faults import of_state as of_state  # isort: skip
+from brimline.torture.faults import of_clusters as of_clusters  # isort: skip
+from brimline.torture.faults.table import FAULTS as FAULTS
 
 BY_NAME = {each.name: each for each in FAULTS}
 

@@ -16,12 +16,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from brimline.torture.conformance_clients import Written, writing
-from brimline.torture.hostile_attack import Attackers, Tally, alone, culprits
-from brimline.torture.hostile_connections import attack_by_connections
-from brimline.torture.hostile_frames import Frames
-from brimline.torture.hostile_judge import complaint, offered
-from brimline.torture.hostile_world import INNOCENT, World, world
+from brimline.torture.conformance.clients import Written, writing
+from brimline.torture.hostile.attack import Attackers, Tally, alone, culprits
+from brimline.torture.hostile.connections import attack_by_connections
+from brimline.torture.hostile.frames import Frames
+from brimline.torture.hostile.judge import complaint, offered
+from brimline.torture.hostile.world import INNOCENT, World, world
 
 _SHOWN = 5
 """Frames of each kind of violation."""

@@ -13,7 +13,7 @@ from enum import Enum
 from struct import pack, unpack_from
 from typing import NamedTuple
 
-from brimline.torture.hostile_frames import CORRELATION
+from brimline.torture.hostile.frames import CORRELATION
 from brimline.wire import produce
 from brimline.wire.errors import WireError
 from brimline.wire.request_header import PRODUCE

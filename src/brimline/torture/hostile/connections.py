@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from brimline.torture.hostile_frames import FENCED
-from brimline.torture.hostile_produce import Partition, Request, Topic, batch, encoded_request
-from brimline.torture.hostile_sides import NO_LINGERING
-from brimline.torture.hostile_world import World
+from brimline.torture.hostile.frames import FENCED
+from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request
+from brimline.torture.hostile.sides import NO_LINGERING
+from brimline.torture.hostile.world import World
 
 _SECONDS = 3.0
 """How long an attack goes on once its connections are there."""

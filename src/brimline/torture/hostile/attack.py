@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from brimline.torture.hostile_frames import BATCH_FRAMES, Frames, name_of
-from brimline.torture.hostile_judge import complaint, writes_to_fenced
-from brimline.torture.hostile_sides import PATIENCE_SECONDS, Fate
-from brimline.torture.hostile_world import World
+from brimline.torture.hostile.frames import BATCH_FRAMES, Frames, name_of
+from brimline.torture.hostile.judge import complaint, writes_to_fenced
+from brimline.torture.hostile.sides import PATIENCE_SECONDS, Fate
+from brimline.torture.hostile.world import World
 
 _LANES = 24
 """Batches under way in one process: a frame that nobody answers holds up its own lane alone."""

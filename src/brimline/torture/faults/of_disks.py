@@ -6,10 +6,10 @@ from pathlib import Path
 
 from brimline.model import Bytes
 from brimline.sandbox import BadSpec
-from brimline.torture import stallable_volume
 from brimline.torture.clients.process import ClientProcess
 from brimline.torture.clients.table import KAFKA_PYTHON
-from brimline.torture.fault_table import Stage, Undo, fault, remove_all
+from brimline.torture.faults import stallable_volume
+from brimline.torture.faults.table import Stage, Undo, fault, remove_all
 from brimline.torture.history import Emptied
 from brimline.torture.waiting import came_true
 from brimline.torture.world import BULK, MIB, TortureFailed, run_inside

@@ -21,7 +21,7 @@ from kafka.admin import NewTopic, OffsetSpec
 from kafka.errors import KafkaError
 
 from brimline.model import BrimlineError
-from brimline.torture.conformance_clients import Refusal, Written, read_back, writing
+from brimline.torture.conformance.clients import Refusal, Written, read_back, writing
 
 TOPIC = "brimline-conformance"
 _PARTITIONS = 12
@@ -307,7 +307,7 @@ def run(options: argparse.Namespace) -> int:
             raise BrimlineError("--target needs --fill-command: nobody else knows how to fill its disk")
         found = observe(options.target, hands_of(options), pace, tell)
     else:
-        from brimline.torture.conformance_sandbox import in_sandbox
+        from brimline.torture.conformance.sandbox import in_sandbox
 
         with in_sandbox(options) as (servers, hands):
             found = observe(servers, hands, pace, tell)
