@@ -1,7 +1,8 @@
-"""Where the logs that a broker leads begin and end: one ListOffsets request, by hand.
+"""Where the logs that a broker leads begin and end: ListOffsets, by hand, twice.
 
 Asked of one broker alone, over a connection of its own, with a time-out: a client library would look for other brokers,
-wait for them, and remember leaders. What the broker does not lead it answers with an error, and that is left out.
+wait for them, and remember leaders. A consumer is told only of what the broker leads, and only up to where all replicas
+are; whoever debugs is told the very end, by followers too. So both are asked, and what both are told counts.
 """
 
 import socket
@@ -14,8 +15,7 @@ from brimline.wire.primitives import Reader, Writer
 LOG_END, LOG_START = -1, -2
 _LIST_OFFSETS, _VERSION = 2, 4
 """The version is the first that tells the leader's epoch, and older than tagged fields."""
-_DEBUGGING = -2
-"""As this replica the log's very end is told, with what not all replicas have yet."""
+_CONSUMER, _DEBUGGING = -1, -2
 _TIMEOUT = 2.0
 
 
@@ -31,24 +31,25 @@ def log_offsets(port: int, partitions: Collection[tuple[str, int]], which: int) 
     """Of those partitions that this broker leads; ``None`` if it does not answer."""
     if not partitions:
         return []
-    request = _request(partitions, which)
+    requests = [_request(partitions, which, replica) for replica in (_CONSUMER, _DEBUGGING)]
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT) as connection:
-            connection.sendall(len(request).to_bytes(4) + request)
+            connection.sendall(b"".join(len(request).to_bytes(4) + request for request in requests))
             with connection.makefile("rb") as answers:
-                size = int.from_bytes(answers.read(4))
-                return _read(answers.read(size)) if size else None
+                led, told = [_read(answers.read(int.from_bytes(answers.read(4)))) for _ in requests]
     except (OSError, WireError):
         return None
+    is_led = {(each.topic, each.partition) for each in led}
+    return [each for each in told if (each.topic, each.partition) in is_led]
 
 
-def _request(partitions: Collection[tuple[str, int]], which: int) -> bytes:
+def _request(partitions: Collection[tuple[str, int]], which: int, replica: int) -> bytes:
     writer = Writer(flexible=False)
     writer.int16(_LIST_OFFSETS)
     writer.int16(_VERSION)
     writer.int32(0)
     writer.string("torture")
-    writer.int32(_DEBUGGING)
+    writer.int32(replica)
     writer.int8(0)
     topics = sorted({topic for topic, _ in partitions})
     writer.count(len(topics))
