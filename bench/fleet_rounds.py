@@ -20,8 +20,8 @@ from bench.fleet_pipeline import NOW
 from bench.gateway_paths import JVM_LAST_WORD
 from bench.ratio import AgainstGoal
 
-ROUNDS = 30
-SHOWN_EVERY = 10
+ROUNDS = 12
+SHOWN_EVERY = 4
 JAVAS_CHOICE = "48m"
 """Of Java 17 to 25, with the first compiler alone."""
 CODE_CACHE = "CodeCache"
