@@ -127,7 +127,7 @@ def _fuse() -> str | None:
     "disk-hang",
     "a volume answers nothing, and the broker on it stands still",
     undone_by="it answers again",
-    touches="disk broker cluster",
+    touches="disk broker cluster gateway guard",  # a process that waits for such a disk cannot even be killed
     needs=_fuse,
 )
 def hung(stage: Stage) -> Undo:
@@ -157,7 +157,7 @@ def hung(stage: Stage) -> Undo:
     "disk-full-hang",
     "a foreign file fills a volume, which then answers nothing; the broker on it stands still",
     undone_by="it answers again, and the file is removed",
-    touches="disk broker cluster",
+    touches="disk broker cluster gateway guard",
     needs=_fuse,
 )
 def full_and_hung(stage: Stage) -> Undo:
