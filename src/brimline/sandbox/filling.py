@@ -1,5 +1,6 @@
 """A foreign file that takes a volume's space, as a forgotten heap dump would."""
 
+import errno
 import os
 import uuid
 from pathlib import Path
@@ -28,15 +29,18 @@ def fill(namespace: Namespace, log_dir: Path, leave_free: Bytes) -> Path:
     if spare <= 0:
         usable = leave_free + spare
         raise BadSpec(f"{volume} has {usable} usable bytes: it cannot be filled until {leave_free} are left")
-    size = 0
     with namespace.outside(path).open("wb") as file:
         # Once is not enough: an ext4 needs blocks of its own to map a large file, and a broker writes meanwhile.
         for _ in range(_ROUNDS):
-            size = max(size + spare, 0)
-            if spare > 0:
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                os.ftruncate(file.fileno(), size)
+            size = max(os.fstat(file.fileno()).st_size + spare, 0)
+            try:
+                if spare > 0:
+                    os.posix_fallocate(file.fileno(), 0, size)
+                else:
+                    os.ftruncate(file.fileno(), size)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise  # else the broker was quicker: less is left than there was
             spare = usable_bytes(namespace.outside(volume)) - leave_free
             if spare == 0:
                 break
