@@ -62,3 +62,19 @@ def test_one_byte_more_behind_version_5_asks_for_another_layout() -> None:
     shipped, with_remote_sizes = Fate(Kind.ANSWERED, bytes(8)), Fate(Kind.ANSWERED, bytes(24))
 
     assert complaint(frame, with_remote_sizes, shipped) is None
+
+
+def test_a_request_that_a_broker_refuses_as_a_whole_may_be_good_without_its_fenced_part() -> None:
+    ours = answered({CLEAR: 0, FENCED: 56})
+
+    assert complaint(asked(CLEAR, FENCED), ours, answered({CLEAR: 2, FENCED: 2})) is None
+    assert complaint(asked(CLEAR, FENCED), ours, answered({CLEAR: 2, FENCED: 0})) is not None
+
+
+def test_a_name_within_the_records_makes_another_request_of_the_twins() -> None:
+    topics = [Topic(FENCED.word, FENCED.topic_id, [Partition(0, batch(value=FENCED.word.encode()))])]
+    payload = encoded_request(Request(topics=topics), 9)
+    frame = pack(">i", len(payload)) + payload
+
+    assert complaint(frame, ENDED, answered({FENCED: 0})) is None
+    assert "behind the fence" in str(complaint(frame, answered({FENCED: 0}), answered({FENCED: 2})))
