@@ -82,6 +82,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run_torture(args: argparse.Namespace) -> int:
+    import signal
     from random import SystemRandom
 
     from brimline.cli.exit_codes import ExitCode
@@ -108,6 +109,7 @@ def run_torture(args: argparse.Namespace) -> int:
         clients=args.clients,
     )
     _tell(f"seed {seed}, history in {history}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clients and brokers end with it
     tortured(order, history, _tell)
     return _judged(history)
 
