@@ -37,6 +37,8 @@ class Load:
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self.acknowledged_somewhere: dict[int, set[bytes]] = {partition: set() for partition in self._unanswered}
+        """Retries of what was stored already, whose answer was lost: the broker says so, and no offset with it."""
         self.failures: list[str] = []
 
     def start(self) -> None:
@@ -67,11 +69,28 @@ class Load:
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         partition, offset, value = message.partition(), message.offset(), message.value()
-        if error is not None or partition is None or offset is None or not isinstance(value, bytes):
+        if error is not None or partition is None or not isinstance(value, bytes):
             self.failures.append(str(error))
+            return
+        self._unanswered[partition] -= 1
+        if offset is None:
+            self.acknowledged_somewhere[partition].add(value[:8])
         else:
-            self._unanswered[partition] -= 1
             self.acknowledged[partition, offset] = value[:8]
+
+    def verify(self, partition: int, stored: Mapping[tuple[int, int], bytes]) -> None:
+        """What the log holds, from its start on, is what was acknowledged, where it was said to be."""
+        log_start = min(offset for _, offset in stored)
+        told = {where: value for where, value in self.acknowledged.items() if where[0] == partition}
+        untold = {where: value for where, value in stored.items() if where not in told}
+        assert {where: value for where, value in told.items() if where[1] >= log_start} == {
+            where: value for where, value in stored.items() if where in told
+        }
+        assert set(untold.values()) <= self.acknowledged_somewhere[partition], "records that nobody was told of"
+        assert len(set(untold.values())) == len(untold), "records that are stored twice"
+        # Those that are missing may have been below the log start: nobody was told where they are.
+        missing = self.acknowledged_somewhere[partition] - set(untold.values())
+        assert log_start or not missing, "acknowledged records that are not stored"
 
 
 def described(client: KafkaAdminClient, topic: str, partition: int) -> dict[str, Any]:

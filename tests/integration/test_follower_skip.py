@@ -219,10 +219,7 @@ def verify_same_everywhere(sandbox: Sandbox, topic: str, load: Load) -> None:
         begin = max(min(log) for log in logs)
         first, *others = [{base: batch for base, batch in log.items() if base >= begin} for log in logs]
         assert all(other == first for other in others)
-        stored = read_back(sandbox, topic, partition)
-        log_start = min(offset for _, offset in stored)
-        acknowledged = {where: value for where, value in load.acknowledged.items() if where[0] == partition}
-        assert {where: value for where, value in acknowledged.items() if where[1] >= log_start} == stored
+        load.verify(partition, read_back(sandbox, topic, partition))
 
 
 def _all_end_at(replicas: list[Replica], offset: int) -> bool:

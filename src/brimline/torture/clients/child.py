@@ -8,7 +8,7 @@ before it is handed to the client.
 Record number n has the value ``<name>-<partition>-<n>``. One JSON object per line comes out:
 
     {"sent": n, "at": seconds since 1970}                it is about to be handed to the client
-    {"acked": n, "partition": p, "offset": o}            the client told the application that it is stored
+    {"acked": n, "partition": p, "offset": o}            the application was told that it is stored; -1: not where
     {"failed": n, "error": "Name", "text": "…"}          the client told the application that it gave up
     {"done": {"sent": …, "acked": …, "failed": …}}       last line, after a flush
 

@@ -39,7 +39,9 @@ def keep_polling(producer: Producer, ended: threading.Event) -> None:
 def send(producer: Producer, topic: str, record: Record, report: Report) -> None:
     def delivered(error: KafkaError | None, message: Message) -> None:
         if error is None:
-            report.acked(record.number, message.partition() or 0, message.offset() or 0)
+            offset = message.offset()
+            # A retry of what was stored already, whose answer was lost: the broker says so, and no offset with it
+            report.acked(record.number, message.partition() or 0, -1 if offset is None else offset)
         else:
             report.failed(record.number, error.name(), error.str())
 
