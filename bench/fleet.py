@@ -18,8 +18,8 @@ from bench.fleet_landing import LANDING, UNTIL_MS, Size, make, write_file_list
 from bench.fleet_pipeline import Piped, Session, ingested, piped
 from bench.fleet_plan import Measured, Planner, measured, profile
 from bench.ratio import AgainstGoal, Comparison
-from brimline.fleet.synth import synthesise
-from brimline.fleet.synth_spec import FleetSpec
+from brimline.fleet.synth.spec import FleetSpec
+from brimline.fleet.synth.synth import synthesise
 
 ROWS_A_SECOND = 150_000
 LARGEST_EXPONENT = 1.1

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bench.fleet_landing import FILES
 from bench.fleet_result import Trims
-from brimline.decide.reclaim_topics import INTERNAL_TOPICS, REMOTE_LOG_METADATA
+from brimline.decide.reclaim.rules import INTERNAL_TOPICS, REMOTE_LOG_METADATA
 from brimline.model.reclaim import AN_HOUR_MS, CEILING_OFF, USE_RETENTION, Views
 from brimline.model.scan import FolderKind
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from brimline.fleet.planner_tasks import SnapshotFile
-from brimline.fleet.synth import synthesise
-from brimline.fleet.synth_spec import FleetSpec
+from brimline.fleet.planner.tasks import SnapshotFile
+from brimline.fleet.synth.spec import FleetSpec
+from brimline.fleet.synth.synth import synthesise
 from brimline.landing.reader import Snapshot
 from brimline.landing.schema import SEGMENTS
 

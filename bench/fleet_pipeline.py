@@ -23,7 +23,7 @@ from bench.fleet_tree import watched
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from brimline.fleet.progress import Step
+    from brimline.fleet.session.progress import Step
 
 NOW = datetime.fromtimestamp(UNTIL_MS / 1000, UTC) + timedelta(minutes=1)
 
@@ -65,9 +65,9 @@ def ingested(folder: Path, warehouse: Path) -> Ingested:
 
 
 def round_here(session: Session, folder: Path, warehouse: Path, began: float) -> dict[str, object]:
-    from brimline.fleet.progress import Progress
-    from brimline.fleet.run import run_round
-    from brimline.fleet.warehouse import Warehouse
+    from brimline.fleet.jobs.run import run_round
+    from brimline.fleet.session.progress import Progress
+    from brimline.fleet.tables.warehouse import Warehouse
 
     steps = _Steps()
     with _session(session) as spark:
@@ -82,8 +82,8 @@ def round_here(session: Session, folder: Path, warehouse: Path, began: float) ->
 
 
 def ingest_here(folder: Path, warehouse: Path) -> dict[str, object]:
-    from brimline.fleet.ingest import ingest
-    from brimline.fleet.warehouse import Warehouse
+    from brimline.fleet.ingest.ingest import ingest
+    from brimline.fleet.tables.warehouse import Warehouse
     from brimline.landing.reader import read_header
 
     with _session(Session.OURS) as spark:
@@ -110,7 +110,7 @@ class _Steps:
 
 @contextmanager
 def _session(session: Session) -> "Iterator[SparkSession]":
-    from brimline.fleet.session import SessionSettings, spark_session
+    from brimline.fleet.session.session import SessionSettings, spark_session
 
     if session is Session.OURS:
         with spark_session(SessionSettings()) as spark:
@@ -126,7 +126,7 @@ def _session(session: Session) -> "Iterator[SparkSession]":
 def _default_session() -> "SparkSession":
     from pyspark.sql import SparkSession
 
-    from brimline.fleet.delta_jars import delta_jars
+    from brimline.fleet.session.delta_jars import delta_jars
 
     builder: SparkSession.Builder = SparkSession.builder
     return (
@@ -141,8 +141,8 @@ def _default_session() -> "SparkSession":
 
 def _digest(warehouse: Path) -> str:
     """Of all rows of all tables that answer."""
-    from brimline.fleet.gold_schemas import GOLD
-    from brimline.fleet.show import Look, look_at
+    from brimline.fleet.tables.gold_schemas import GOLD
+    from brimline.fleet.tables.show import Look, look_at
 
     content = hashlib.sha256()
     for table in sorted(GOLD):

@@ -100,10 +100,10 @@ def _started(planner: Planner, folder: Path) -> Iterator[tuple[Timed, Named]]:
 
 @contextmanager
 def _spark(folder: Path) -> Iterator[Plan]:
-    from brimline.fleet.gold_schemas import OWN_PLAN
-    from brimline.fleet.planner import rows_on_spark
-    from brimline.fleet.planner_rows import PLAN
-    from brimline.fleet.session import SessionSettings, spark_session
+    from brimline.fleet.planner.rows import PLAN
+    from brimline.fleet.planner.spark_tasks import rows_on_spark
+    from brimline.fleet.session.session import SessionSettings, spark_session
+    from brimline.fleet.tables.gold_schemas import OWN_PLAN
 
     files = files_in(folder)
     with spark_session(SessionSettings()) as spark:
@@ -112,7 +112,7 @@ def _spark(folder: Path) -> Iterator[Plan]:
 
 @contextmanager
 def _pool(folder: Path) -> Iterator[Plan]:
-    from brimline.fleet.planner_rows import PLAN
+    from brimline.fleet.planner.rows import PLAN
 
     files = sorted(files_in(folder), key=lambda file: -file.segments)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
@@ -122,7 +122,7 @@ def _pool(folder: Path) -> Iterator[Plan]:
 def profile(folder: Path) -> str:
     """Where the time goes: our kernel over all files in one process, by function, then DuckDB's own profile."""
     from bench.fleet_duckdb import DuckPlanner
-    from brimline.fleet.planner_rows import PLAN
+    from brimline.fleet.planner.rows import PLAN
 
     files = files_in(folder)
     PLAN.of_file(files[0])

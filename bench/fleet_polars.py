@@ -18,7 +18,7 @@ import polars as pl
 
 from bench.fleet_landing import FILES
 from bench.fleet_result import Trims
-from brimline.decide.reclaim_topics import INTERNAL_TOPICS, REMOTE_LOG_METADATA
+from brimline.decide.reclaim.rules import INTERNAL_TOPICS, REMOTE_LOG_METADATA
 from brimline.landing.schema import LOGS, SECTION_COLUMN, SEGMENTS, TOPICS, VOLUMES, column_in_file
 from brimline.model.reclaim import AN_HOUR_MS, CEILING_OFF, USE_RETENTION, Views
 from brimline.model.scan import FolderKind

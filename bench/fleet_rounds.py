@@ -67,7 +67,7 @@ def _held(what: str, most: int, limit: int) -> AgainstGoal:
 
 
 def _land(folder: Path) -> None:
-    from brimline.fleet.synth import synthesise
+    from brimline.fleet.synth.synth import synthesise
 
     synthesise(SMALL, str(folder / LANDING), lambda _: None)
 
@@ -83,10 +83,10 @@ def _rounds(folder: Path, rounds: int, environment: Mapping[str, str] | None = N
 
 def rounds_here(folder: Path, rounds: int) -> Iterator[Pools]:
     """Until the code cache is crowded, or that many."""
-    from brimline.fleet.progress import Lines, Progress
-    from brimline.fleet.run import run_round
-    from brimline.fleet.session import SessionSettings, spark_session
-    from brimline.fleet.warehouse import Warehouse
+    from brimline.fleet.jobs.run import run_round
+    from brimline.fleet.session.progress import Lines, Progress
+    from brimline.fleet.session.session import SessionSettings, spark_session
+    from brimline.fleet.tables.warehouse import Warehouse
 
     settings = SessionSettings()
     with spark_session(settings) as spark:

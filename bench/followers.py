@@ -21,10 +21,10 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from bench.ratio import AgainstGoal
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
-from brimline.guard.follower_report import PeerReport
-from brimline.guard.follower_task import FollowerTask
+from brimline.guard.followers.report import PeerReport
+from brimline.guard.followers.task import FollowerTask
 from brimline.model import BrokerId, BrokerLogDirs, Bytes, LogDirDescription
-from brimline.observe.peer_volumes import Followed, LedTopic
+from brimline.observe.cluster.log_dirs import Followed, LedTopic
 from brimline.wire.describe_log_dirs import decode_response
 from brimline.wire.describe_log_dirs_request import encode_request
 

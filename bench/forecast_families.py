@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from brimline.fleet.synth_broker import SynthBroker
-from brimline.fleet.synth_spec import FleetSpec
+from brimline.fleet.synth.broker import SynthBroker
+from brimline.fleet.synth.spec import FleetSpec
 
 HOURS_A_DAY = 24
 HOURS_A_WEEK = 168

@@ -18,8 +18,8 @@ from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeStatus, JmxBridge
 from brimline.metrics.jmx_settings import JmxSettings
+from brimline.metrics.metric import LabelValues, MetricFamily
 from brimline.metrics.prometheus import PrometheusRenderer
-from brimline.model.samples import LabelValues, MetricFamily
 
 SERIES = 100_000
 GAUGES = 10_000

@@ -102,7 +102,7 @@ def planner(who: str, fleet: Fleet) -> Planner:
         from bench.reclaim_polars import PolarsPlanner
 
         return PolarsPlanner(fleet).plan
-    from brimline.decide.reclaim import plan
+    from brimline.decide.reclaim.plan import plan
 
     tables = tables_of(fleet)
     return lambda: result_of(plan(tables))

@@ -111,7 +111,7 @@ def is_compacted(topic: int) -> bool:
 
 
 def tables_of(fleet: Fleet) -> ReclaimTables:
-    """For ``brimline.decide.reclaim``: the same arrays, nothing is copied but what belongs to logs."""
+    """For ``brimline.decide.reclaim.plan``: the same arrays, nothing is copied but what belongs to logs."""
     policy = ReclaimPolicy(
         ceiling_percent=CEILING_PERCENT, min_retention_ms=MIN_RETENTION_MS, min_retention_bytes=MIN_RETENTION_BYTES
     )

@@ -24,12 +24,12 @@ from kafka.record import MemoryRecordsBuilder
 
 from bench.ratio import Comparison, compare_calls
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.clock import SystemClock
-from brimline.guard.reclaim_survey import ReclaimSurvey, Surveyor
+from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.model import BrokerId, Bytes
 from brimline.model.reclaim import ReclaimPolicy
-from brimline.observe.client_config import ClientConfig
+from brimline.observe.client.config import ClientConfig
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from brimline.service.clock import SystemClock
 
 TOPICS, PARTITIONS, SEGMENTS = 20, 100, 20
 CHANGED_FOLDERS = TOPICS * PARTITIONS // 100

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.ratio import Comparison, compare_calls
-from brimline.observe.scan import LogDirScanner
+from brimline.observe.scan.scanner import LogDirScanner
 
 FOLDERS = 2_000
 SEGMENTS = 20

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from brimline.cli.parser import build_parser
-from brimline.guard.keys import JMX_PORT, STATE_DIR, markdown_table
 from brimline.metrics.catalogue import CATALOGUE
-from brimline.metrics.jmx_login import USER
+from brimline.metrics.jmx_settings import USER
 from brimline.metrics.metric import Metric
+from brimline.settings.keys import JMX_PORT, STATE_DIR, markdown_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 MADE_BY = "by `scripts/reference.py`; a test holds the two together."

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import Paused
-from brimline.act.ledger_files import read_history
-from brimline.act.reclaim_pause import PauseFile
+from brimline.act.ledger.entries import Paused
+from brimline.act.ledger.files import read_history
+from brimline.act.ledger.ledger import Ledger, PauseFile
 from brimline.decide.admission import Fence, FenceCause
-from brimline.durable_files import NotRecorded, put_on_record, why_untrusted
-from brimline.gateway.fence_record import FenceRecord
-from brimline.gateway.sequence_file import SequenceFile
-from brimline.landing.spool import Spool
+from brimline.gateway.rules.fence_record import FenceRecord
+from brimline.gateway.rules.sequence_file import SequenceFile
+from brimline.landing.delivery import Spool
 from brimline.model import BrimlineError
+from brimline.service.durable_files import NotRecorded, put_on_record, why_untrusted
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 VICTIM = b'{"version": 1, "fences": []}\n'

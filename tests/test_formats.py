@@ -17,28 +17,26 @@ from zlib import crc32
 
 import pytest
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_lines import read_line, write_line
-from brimline.act.ledger_state import TrimPhase
-from brimline.act.move_pause import KEY
-from brimline.act.pause_record import PauseRecord
+from brimline.act.ledger.files import read_line, write_line
+from brimline.act.ledger.ledger import Ledger, PauseFile
+from brimline.act.ledger.state import TrimPhase
+from brimline.act.move_pause import KEY, PauseRecord
 from brimline.act.plan_file import BadPlanFile, load_plan
-from brimline.act.reclaim_pause import PauseFile
-from brimline.cli.guard_state import read_state
-from brimline.durable_files import NotRecorded
-from brimline.fleet.broker_snapshot import read_broker
-from brimline.fleet.plan_files import filed_plan
+from brimline.cli.status.state import read_state
+from brimline.documents.gateway_state import Cause
+from brimline.fleet.planner.broker_snapshot import read_broker
+from brimline.fleet.planner.plan_files import filed_plan
+from brimline.gateway.client import GatewayClient
 from brimline.gateway.control import ControlServer
-from brimline.gateway.fences import Fences
-from brimline.gateway.sequence_file import SequenceFile
-from brimline.guard.gateway_client import GatewayClient
-from brimline.guard.gateway_state import Cause
+from brimline.gateway.rules.fences import Fences
+from brimline.gateway.rules.sequence_file import SequenceFile
 from brimline.landing.reader import BadSnapshot, QuarantineReason, Snapshot
 from brimline.landing.writer import encode
 from brimline.model import BrimlineError, FailureKind, ObservationFailed
 from brimline.model.failures import Failure
-from brimline.observe.gateway_log_dirs import _is_mark
-from brimline.wire.gateway_mark import GATEWAY_API_KEY
+from brimline.observe.remote.gateway_log_dirs import _is_mark
+from brimline.service.durable_files import NotRecorded
+from brimline.wire.api_versions import GATEWAY_API_KEY
 from tests.fleet.snapshots import broker_of_one_log, header_of, sections_of
 from tests.guard.gateways import FakeGateway, fake_gateway
 

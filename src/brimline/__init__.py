@@ -14,17 +14,17 @@ if TYPE_CHECKING:
         ReplicaInfo,
         TopicPartition,
     )
-    from brimline.observe.admin import Admin, DescribeLogDirsOptions, DescribeLogDirsResult
-    from brimline.observe.client_config import ClientConfig
+    from brimline.observe.client.config import ClientConfig
+    from brimline.observe.cluster.admin import Admin, DescribeLogDirsOptions, DescribeLogDirsResult
 
 _HOMES = {
-    "Admin": "brimline.observe.admin",
+    "Admin": "brimline.observe.cluster.admin",
     "BrimlineError": "brimline.model",
     "BrokerId": "brimline.model",
     "BrokerLogDirs": "brimline.model",
-    "ClientConfig": "brimline.observe.client_config",
-    "DescribeLogDirsOptions": "brimline.observe.admin",
-    "DescribeLogDirsResult": "brimline.observe.admin",
+    "ClientConfig": "brimline.observe.client.config",
+    "DescribeLogDirsOptions": "brimline.observe.cluster.admin",
+    "DescribeLogDirsResult": "brimline.observe.cluster.admin",
     "LogDirDescription": "brimline.model",
     "ObservationFailed": "brimline.model",
     "ReplicaInfo": "brimline.model",

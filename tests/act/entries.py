@@ -5,7 +5,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from brimline.act.ledger_entries import (
+from brimline.act.ledger.entries import (
     Answer,
     AnsweredTrim,
     BallastAct,

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brimline.act.move_pause import KEY, MovePause
-from brimline.act.pause_record import Pause, PauseRecord
+from brimline.act.move_pause import KEY, MovePause, Pause, PauseRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NEVER = 10**9

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.act.cordon import Cordon, Cordoned
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import CordonEntry, Entry
-from brimline.act.ledger_files import LedgerFiles
-from brimline.act.ledger_story import Act, tell
-from brimline.durable_files import NotRecorded
+from brimline.act.ledger.entries import CordonEntry, Entry
+from brimline.act.ledger.files import LedgerFiles
+from brimline.act.ledger.ledger import Ledger
+from brimline.act.ledger.story import Act, tell
 from brimline.model import Failure, FailureKind, ObservationFailed
+from brimline.service.durable_files import NotRecorded
 from tests.act.entries import NOW
 from tests.act.settings import NEVER, Killed
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger import ROTATE_AT, Ledger
-from brimline.act.ledger_entries import (
+from brimline.act.ledger.entries import (
     BallastAct,
     BallastEntry,
     Ended,
@@ -25,10 +24,11 @@ from brimline.act.ledger_entries import (
     Resumed,
     TrimNumber,
 )
-from brimline.act.ledger_files import Damage, LedgerFiles, read_history
-from brimline.act.ledger_state import TrimPhase
-from brimline.durable_files import NotRecorded
+from brimline.act.ledger.files import Damage, LedgerFiles, read_history
+from brimline.act.ledger.ledger import ROTATE_AT, Ledger
+from brimline.act.ledger.state import TrimPhase
 from brimline.model import BrimlineError, BrokerId, Bytes, Offset
+from brimline.service.durable_files import NotRecorded
 from tests.act.entries import NOW, a_plan
 from tests.waiting import PATIENCE_SECONDS
 
@@ -254,7 +254,7 @@ def test_one_who_keeps_the_lock_is_not_waited_for_for_ever(folder: Path) -> None
 
 def test_what_a_later_version_has_written_stops_this_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = ledger_in(folder)
-    monkeypatch.setattr("brimline.act.ledger_lines._VERSION", 2)
+    monkeypatch.setattr("brimline.act.ledger.files._VERSION", 2)
     ledger.append(PAUSED)
     monkeypatch.undo()
 

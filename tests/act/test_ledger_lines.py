@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.act.ledger_entries import CycleId, Entry, GivenUp, GivenUpAct, GivenUpTrim, Paused, Recorded, TrimNumber
-from brimline.act.ledger_lines import BadLine, read_line, read_lines, write_line
+from brimline.act.ledger.entries import CycleId, Entry, GivenUp, GivenUpAct, GivenUpTrim, Paused, Recorded, TrimNumber
+from brimline.act.ledger.files import BadLine, read_line, read_lines, write_line
 from brimline.model import Bytes
 from tests.act.entries import NOW, a_plan, a_trim, entries
 
@@ -92,7 +92,7 @@ def test_damage_between_whole_lines_is_counted_and_left() -> None:
 def test_what_another_version_has_written_is_whole_and_not_understood(
     change: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("brimline.act.ledger_lines.document_of", lambda entry: {**document(entry), **change})
+    monkeypatch.setattr("brimline.act.ledger.files.document_of", lambda entry: {**document(entry), **change})
 
     with pytest.raises(BadLine, match=words) as bad:
         read_line(write_line(recorded(a_plan()))[:-1])
@@ -105,7 +105,7 @@ def document(entry: Entry) -> dict[str, object]:
 
 
 def write_line_of(entry: Entry) -> bytes:
-    from brimline.act.ledger_writing import document_of
+    from brimline.act.ledger.writing import document_of
 
     return json.dumps({"at": "2026-01-01T12:30:00.000Z", **document_of(entry)}).encode()
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.move_pause import KEY
-from brimline.act.pause_record import Pause, PauseRecord
-from brimline.durable_files import NotRecorded
+from brimline.act.move_pause import KEY, Pause, PauseRecord
+from brimline.service.durable_files import NotRecorded
 from tests.act.settings import NOW
 
 

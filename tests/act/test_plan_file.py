@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.act.ledger_entries import PlannedTrim, SegmentRange
+from brimline.act.ledger.entries import PlannedTrim, SegmentRange
 from brimline.act.plan_file import (
     BadPlanFile,
     CeilingFrom,

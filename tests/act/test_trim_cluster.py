@@ -5,14 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from brimline.act import trim_cluster
-from brimline.act.trim_cluster import TrimCluster
-from brimline.act.trim_rules import PartitionNow, Problem
+from brimline.act.trims import cluster as trim_cluster
+from brimline.act.trims.cluster import TrimCluster
+from brimline.act.trims.rules import PartitionNow, Problem
 from brimline.model import BrokerId, Failure, FailureKind, KafkaError, ObservationFailed, Offset, TopicPartition
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.connection import Connection
-from brimline.observe.offsets import OffsetSpec
-from brimline.observe.topics import Topic
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection
+from brimline.observe.cluster.offsets import OffsetSpec
+from brimline.observe.cluster.topics import Topic
 
 ORDERS = TopicPartition("orders", 0)
 CONFIG = {"cleanup.policy": "delete", "remote.storage.enable": "false"}

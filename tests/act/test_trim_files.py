@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger_entries import PlannedTrim
-from brimline.act.ledger_writing import topic_id_text
-from brimline.act.trim_files import files_left
-from brimline.act.trim_rules import Left
+from brimline.act.ledger.entries import PlannedTrim
+from brimline.act.ledger.writing import topic_id_text
+from brimline.act.trims.files import files_left
+from brimline.act.trims.rules import Left
 from brimline.model import Bytes, ObservationFailed
 from tests.act.entries import a_trim
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from brimline.act.trim_rules import Left, PartitionNow, Problem, Verdict, judge, refusal
+from brimline.act.trims.rules import Left, PartitionNow, Problem, Verdict, judge, refusal
 from brimline.model import BrokerId, Bytes, KafkaError, Offset, TopicPartition
 from tests.act.entries import a_trim
 

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import Ended, Entry, Paused, Plan, PlannedTrim, Recorded, Request
-from brimline.act.ledger_files import read_history
-from brimline.act.ledger_state import CycleRecord, LedgerState, TrimPhase
-from brimline.act.trim_pace import TrimPace
-from brimline.act.trim_rules import Left, PartitionNow, Problem
-from brimline.act.trims import TrimExecutor
-from brimline.durable_files import NotRecorded
+from brimline.act.ledger.entries import Ended, Entry, Paused, Plan, PlannedTrim, Recorded, Request
+from brimline.act.ledger.files import read_history
+from brimline.act.ledger.ledger import Ledger
+from brimline.act.ledger.state import CycleRecord, LedgerState, TrimPhase
+from brimline.act.trims.rules import Left, PartitionNow, Problem, TrimPace
+from brimline.act.trims.trims import TrimExecutor
 from brimline.model import Bytes, Offset, TopicPartition
+from brimline.service.durable_files import NotRecorded
 from tests.act.trim_world import BLOCKS, CYCLE, EVENTS, SEGMENT, SILENCE, Killed, World
 
 PACE = TrimPace(

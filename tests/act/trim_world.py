@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-from brimline.act.ledger_entries import CycleId, Plan, PlannedTrim, Recorded, Request, SegmentRange, TrimNumber
-from brimline.act.ledger_files import LedgerFiles, read_history
-from brimline.act.trim_rules import Left, PartitionNow, Problem, refusal
+from brimline.act.ledger.entries import CycleId, Plan, PlannedTrim, Recorded, Request, SegmentRange, TrimNumber
+from brimline.act.ledger.files import LedgerFiles, read_history
+from brimline.act.trims.rules import Left, PartitionNow, Problem, refusal
 from brimline.model import (
     BrokerId,
     Bytes,

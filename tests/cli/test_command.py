@@ -12,14 +12,14 @@ from typing import NoReturn, cast
 import pytest
 
 from brimline import __version__
-from brimline.cli import describe, main, sandbox
-from brimline.cli.describe import Connect
-from brimline.cli.exit_codes import ExitCode
+from brimline.cli import main, sandbox
+from brimline.cli.log_dirs import describe
+from brimline.cli.log_dirs.describe import Connect, ProgressLine
 from brimline.cli.parser import build_parser
-from brimline.cli.progress import ProgressLine
+from brimline.cli.shared.exit_codes import ExitCode
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, ObservationFailed
-from brimline.observe.admin import DescribeLogDirsOptions, DescribeLogDirsResult
-from brimline.observe.client_config import ClientConfig
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.cluster.admin import DescribeLogDirsOptions, DescribeLogDirsResult
 from brimline.sandbox import BadSpec
 from tests.cli.clusters import TIMED_OUT, broker, by_id, small_cluster
 
@@ -177,7 +177,7 @@ def command_that(act: Callable[[], int]) -> Callable[[object], int]:
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, act: Callable[[], int], *options: str) -> int:
-    monkeypatch.setattr("brimline.cli.log_dirs.run", command_that(act))
+    monkeypatch.setattr("brimline.cli.log_dirs.command.run", command_that(act))
     return main(["log-dirs", "--bootstrap-server", "broker:9092", *options])
 
 
@@ -271,10 +271,10 @@ IN_ANOTHER_PROCESS = "import sys; from tests.cli.test_command import *; sys.exit
 
 def a_whole_command(*options: str) -> int:
     """Run in another process, whose streams can be closed; it has something to say on each of them."""
-    import brimline.cli.log_dirs
+    import brimline.cli.log_dirs.command
 
     cluster = ClusterInMemory(small_cluster(), skipped_records=1)
-    brimline.cli.log_dirs.run = lambda args: describe.describe(args, cast(Connect, cluster.connect))
+    brimline.cli.log_dirs.command.run = lambda args: describe.describe(args, cast(Connect, cluster.connect))
     return main(["log-dirs", "--bootstrap-server", "broker:9092", *options])
 
 
@@ -333,7 +333,7 @@ def test_all_streams_may_be_closed() -> None:
     ("module", "argv"),
     [
         ("argparse", ["log-dirs", "--bootstrap-server", "a:1"]),
-        ("brimline.cli.log_dirs", ["log-dirs", "--bootstrap-server", "a:1"]),
+        ("brimline.cli.log_dirs.command", ["log-dirs", "--bootstrap-server", "a:1"]),
         ("brimline.model", ["log-dirs", "--bootstrap-server", "a:1"]),
         ("kafka", ["log-dirs", "--bootstrap-server", "a:1"]),
         ("numpy", ["sandbox", "up"]),

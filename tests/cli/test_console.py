@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.text import Text
 
-from brimline.cli.console import _PassingOn, print_hanging
+from brimline.cli.shared.output import _PassingOn, print_hanging
 
 LINE = "  ok      " + "seven words that do not fit here"
 

@@ -12,8 +12,8 @@ from typing import TextIO
 import pytest
 
 from brimline.cli import main
-from brimline.cli.fence_target import who
-from brimline.guard.config import GuardConfig
+from brimline.cli.fence import who
+from brimline.settings.config import GuardConfig
 from tests.guard.gateways import FakeGateway, document, fake_gateway, fence
 
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -207,7 +207,7 @@ def ended_by(monkeypatch: pytest.MonkeyPatch) -> list[GuardConfig]:
         started.append(config)
         return signal.SIGINT
 
-    module = ModuleType("brimline.guard.gateway_process")
+    module = ModuleType("brimline.gateway.process")
     module.run_gateway = run_gateway  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return started

@@ -9,7 +9,7 @@ from deltalake import write_deltalake
 
 from brimline.act.plan_file import load_plan
 from brimline.cli import main
-from brimline.fleet.planner_tasks import SnapshotFile
+from brimline.fleet.planner.tasks import SnapshotFile
 from tests.fleet.snapshots import broker_of_one_log, file_of, header_of, sections_of, write_snapshot
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import (
+from brimline.act.ledger.entries import (
     Answer,
     AnsweredTrim,
     BallastAct,
@@ -28,6 +27,7 @@ from brimline.act.ledger_entries import (
     Resumed,
     TrimNumber,
 )
+from brimline.act.ledger.ledger import Ledger
 from brimline.cli import main
 from brimline.model import BrokerId, Bytes, Offset
 from tests.act.entries import a_plan, a_trim

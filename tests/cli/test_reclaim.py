@@ -9,25 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import Paused
-from brimline.act.ledger_files import LedgerFiles
+from brimline.act.ledger.entries import Paused
+from brimline.act.ledger.files import LedgerFiles
+from brimline.act.ledger.ledger import Ledger
 from brimline.act.plan_file import CeilingFrom, load_plan, read_plan
 from brimline.cli import main
-from brimline.cli.glyphs import ASCII, UNICODE
-from brimline.cli.reclaim_columns import Column, column_lines
-from brimline.cli.reclaim_consent import consent
-from brimline.cli.reclaim_csv import write_reclaim_csv
-from brimline.cli.reclaim_json import about_document, write_reclaim_json
-from brimline.cli.reclaim_progress import progress_text, status_on
-from brimline.cli.table_reclaim import write_reclaim_table
-from brimline.guard.clock import SystemClock
-from brimline.guard.reclaim_hand import Progress
-from brimline.guard.reclaim_limits import refuse_unsaid_ceiling
-from brimline.guard.reclaim_preview import Preview, Wanted, preview_of
+from brimline.cli.reclaim.asking import consent, progress_text, status_on
+from brimline.cli.reclaim.for_programs import about_document, write_reclaim_csv, write_reclaim_json
+from brimline.cli.reclaim.table import write_reclaim_table
+from brimline.cli.shared.columns import Column, column_lines
+from brimline.cli.shared.glyphs import ASCII, UNICODE
+from brimline.guard.reclaim.hand import Progress
+from brimline.guard.reclaim.preview import Preview, Wanted, preview_of
+from brimline.guard.reclaim.settings import refuse_unsaid_ceiling
 from brimline.model import BadInput, BrokerId, Bytes, Failure, FailureKind, Offset, TopicPartition
 from brimline.model.blast_radius import ConsumerGroup, GroupActivity, GroupsSeen, UnknownGroups
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy
+from brimline.service.clock import SystemClock
 from tests.guard.reclaim_surveys import ADisk, ALog
 
 ORDERS = ALog(topic="orders", hours=[50, 40, 30, 20, 10, 0])
@@ -390,7 +388,7 @@ def test_a_disk_that_stays_above_its_ceiling_is_no_success(
 ) -> None:
     """Nothing may go there: whoever runs it from a script must learn that."""
     stuck = shown(ADisk(logs=[PRICES], used=used))
-    monkeypatch.setattr("brimline.cli.reclaim._looked", lambda _config, _wanted: stuck)
+    monkeypatch.setattr("brimline.cli.reclaim.command._looked", lambda _config, _wanted: stuck)
 
     assert stuck.trims == ()
     assert main(["reclaim", "--config", properties, "--apply", "--yes"]) == code
@@ -444,7 +442,7 @@ def test_where_plan_and_properties_differ_is_said_before_anything_is_deleted(
 ) -> None:
     """The disk has been emptied since, so nothing is left to do."""
     monkeypatch.setattr(
-        "brimline.cli.reclaim._looked",
+        "brimline.cli.reclaim.command._looked",
         lambda _config, wanted: shown(replace(DISK, policy=ReclaimPolicy(), used=50), wanted),
     )
     arguments = ["--plan", str(plan_by_hand), "--apply", "--yes", "--ceiling", "82", "--output", output]

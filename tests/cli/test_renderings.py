@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from brimline.cli.csv_rows import COLUMNS, write_csv
-from brimline.cli.glyphs import ASCII, UNICODE, Glyphs
-from brimline.cli.json_document import write_json
-from brimline.cli.kafka_json import write_kafka_json
-from brimline.cli.report import LogDirsReport
-from brimline.cli.table import draw_table
+from brimline.cli.log_dirs.for_programs import COLUMNS, write_csv, write_json
+from brimline.cli.log_dirs.kafka_json import write_kafka_json
+from brimline.cli.log_dirs.report import LogDirsReport
+from brimline.cli.log_dirs.table import draw_table
+from brimline.cli.shared.glyphs import ASCII, UNICODE, Glyphs
 from brimline.model import BrokerLogDirs, Reason
 from tests.cli.clusters import GIB, TIMED_OUT, broker, by_id, log_dir, row, small_cluster
 

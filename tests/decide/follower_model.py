@@ -8,7 +8,7 @@ answer ends the test.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from brimline.decide.follower_skip import SKIPPED_ERROR, FetchPlan, FollowerSession, Partition
+from brimline.decide.followers import SKIPPED_ERROR, FetchPlan, FollowerSession, Partition
 
 NO_ERROR = 0
 OFFSET_OUT_OF_RANGE = 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.decide.blast_radius import blast_radius
+from brimline.decide.reclaim.summary import blast_radius
 from brimline.model import Bytes, Failure, FailureKind, Offset, TopicPartition
 from brimline.model.blast_radius import (
     ConsumerGroup,

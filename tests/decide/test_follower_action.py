@@ -1,6 +1,6 @@
 import pytest
 
-from brimline.decide.follower_action import AUTO, FollowerAction, choose_action
+from brimline.decide.followers import AUTO, FollowerAction, choose_action
 
 SKIP, FENCE = FollowerAction.SKIP, FollowerAction.FENCE
 

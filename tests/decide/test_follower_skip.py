@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.decide.follower_skip import UNCHANGED, FetchPlan, FollowerSession, Partition
+from brimline.decide.followers import UNCHANGED, FetchPlan, FollowerSession, Partition
 from tests.decide.follower_model import BACKOFF, Between, Follower, Leader
 
 A, B, C = (b"orders", 0), (b"orders", 1), (b"payments", 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from brimline.decide.reclaim import plan
+from brimline.decide.reclaim.plan import plan
 from brimline.model.reclaim import ReclaimTables
 from brimline.model.reclaim_plan import (
     GOING,

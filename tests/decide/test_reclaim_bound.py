@@ -1,7 +1,7 @@
 import pytest
 
 from brimline.decide.disk_state import DiskLimits
-from brimline.decide.reclaim_bound import ReclaimDelays, most_above_ceiling, room_below_fence
+from brimline.decide.reclaim.bounds import ReclaimDelays, most_above_ceiling, room_below_fence
 from brimline.model import Bytes
 from brimline.model.reclaim import DeviceFacts, ReclaimPolicy
 

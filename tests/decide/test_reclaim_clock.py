@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.decide import reclaim
-from brimline.decide.reclaim_clock import BelievedTime, newest_record_ms
+from brimline.decide.reclaim import plan as reclaim
+from brimline.decide.reclaim.bounds import BelievedTime, newest_record_ms
 from tests.decide.reclaim_scenarios import all_scenarios
 
 MINUTE, HOUR, DAY, YEAR = 60_000, 3_600_000, 86_400_000, 365 * 86_400_000

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from brimline.decide.reclaim import plan
-from brimline.decide.reclaim_floor import Floor, FloorKind, floor_of
-from brimline.decide.reclaim_tables import ScannedLogDir, broker_tables
-from brimline.decide.reclaim_views import BrokerView
+from brimline.decide.reclaim.floor import Floor, FloorKind, floor_of
+from brimline.decide.reclaim.plan import plan
+from brimline.decide.reclaim.tables import BrokerView, ScannedLogDir, broker_tables
 from brimline.model import Bytes, Offset, TopicPartition
 from brimline.model.reclaim import CleanupRules, DeviceFacts, ReclaimPolicy, ReclaimTables
 from brimline.model.scan import FileKind, FolderKind, LogDirScan

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.decide import reclaim_kernel as kernel
+from brimline.decide.reclaim import kernel
 from brimline.model.scan import Int64Column
 
 NOW = 1_700_000_000_000

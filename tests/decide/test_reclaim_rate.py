@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.decide.reclaim_rate import written_per_second
+from brimline.decide.reclaim.bounds import written_per_second
 from brimline.model.reclaim import ReclaimTables
 from tests.decide.reclaim_scenarios import tables_of
 

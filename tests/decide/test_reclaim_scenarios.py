@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from brimline.decide.reclaim import plan
+from brimline.decide.reclaim.plan import plan
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan, ReclaimReason
 from tests.decide.reclaim_reference import reference_plan
 from tests.decide.reclaim_scenarios import Row, Scenario, all_scenarios

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.decide.reclaim import plan
-from brimline.decide.reclaim_summary import Ages, ages_of, newest_ms, reason_sums, rows_of_heads, together
+from brimline.decide.reclaim.plan import plan
+from brimline.decide.reclaim.summary import Ages, ages_of, newest_ms, reason_sums, rows_of_heads, together
 from brimline.model.reclaim import AN_HOUR_MS, ReclaimTables
 from brimline.model.reclaim_plan import GOING, ReclaimReason
 from tests.decide.reclaim_worlds import worlds

@@ -8,14 +8,13 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from brimline.decide.reclaim import plan
-from brimline.decide.reclaim_tables import BrokerTables, ScannedLogDir, broker_tables
-from brimline.decide.reclaim_views import BrokerView
+from brimline.decide.reclaim.plan import plan
+from brimline.decide.reclaim.tables import BrokerTables, BrokerView, ScannedLogDir, broker_tables
 from brimline.model import Bytes, Offset, TopicPartition
 from brimline.model.reclaim import CleanupRules, DeviceFacts, ReclaimPolicy, ReclaimTables, Views
 from brimline.model.reclaim_plan import ReclaimReason
 from brimline.model.scan import FolderKind, LogDirScan
-from brimline.observe.scan import LogDirScanner
+from brimline.observe.scan.scanner import LogDirScanner
 from tests.decide.reclaim_scenarios import all_scenarios
 from tests.observe.log_dir_trees import later, make_replica
 from tests.observe.test_scan import rich_log_dir

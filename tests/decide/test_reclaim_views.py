@@ -3,7 +3,7 @@ from uuid import UUID
 
 import pytest
 
-from brimline.decide.reclaim_views import BrokerView, FolderView, compare_views
+from brimline.decide.reclaim.tables import BrokerView, FolderView, compare_views
 from brimline.model import Bytes, Offset
 from brimline.model.reclaim import Views
 

@@ -13,7 +13,7 @@ from brimline.decide.retention_percent import (
     stock_is_right,
     tiered_percents,
 )
-from brimline.model.retention import TopicRetention
+from brimline.model.partitions import TopicRetention
 
 LIMIT = 1000
 plain = TopicRetention(retention_bytes=LIMIT)

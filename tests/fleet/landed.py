@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from brimline.fleet.synth_broker import MadeUp, SynthBroker
-from brimline.fleet.synth_spec import FleetSpec
+from brimline.fleet.synth.broker import MadeUp, SynthBroker
+from brimline.fleet.synth.spec import FleetSpec
 from brimline.landing.header import Header
 from brimline.landing.writer import encode
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from brimline.decide.reclaim import plan
+from brimline.decide.reclaim.plan import plan
 from brimline.model.reclaim import ReclaimTables
 from tests.decide.test_reclaim_scenarios import figures_of, trims_of
 

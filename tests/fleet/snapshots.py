@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from brimline.fleet.planner_tasks import SnapshotFile
+from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.landing.schema import LOGS, SECTIONS, SEGMENTS, TOPICS, VOLUMES, Header, Source
 from brimline.landing.writer import encode
 from brimline.model.quantities import Bytes

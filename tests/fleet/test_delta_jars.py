@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from brimline.fleet import delta_jars
-from brimline.fleet.delta_jars import LOCK_FILE, ROOT
-from brimline.fleet.errors import FleetError
-from brimline.sandbox.lock import read_lock, write_lock
+from brimline.fleet.session import delta_jars
+from brimline.fleet.session.delta_jars import LOCK_FILE, ROOT
+from brimline.fleet.session.errors import FleetError
+from brimline.sandbox.jars.lock import read_lock, write_lock
 
 
 def test_the_lock_is_for_the_delta_and_the_spark_that_are_installed() -> None:

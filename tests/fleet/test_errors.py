@@ -1,6 +1,6 @@
 """Spark's pages of text to one line."""
 
-from brimline.fleet.errors import said_by
+from brimline.fleet.session.errors import said_by
 
 PAGES = """[STREAM_FAILED] Query [id = 1] terminated with exception: Return Message: Traceback (most recent call last):
   File "a.py", line 1, in call

@@ -2,8 +2,9 @@
 
 import pytest
 
-from brimline.cli import fleet, main
-from brimline.cli.fleet import COMMANDS
+from brimline.cli import main
+from brimline.cli.fleet import command as fleet
+from brimline.cli.fleet.command import COMMANDS
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brimline.decide.fill_rate import READINGS_KEPT, UsableAt, fill_rate
-from brimline.fleet.growth import Reading, growth
+from brimline.fleet.jobs.growth import Reading, growth
 from brimline.model import Bytes
 
 MINUTE_US = 60_000_000

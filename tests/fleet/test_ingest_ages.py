@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from brimline.fleet.ingest_ages import AGES_DAYS, age_columns
+from brimline.fleet.ingest.file import AGES_DAYS, age_columns
 from brimline.model import Bytes
 from brimline.model.reclaim import (
     CleanupRules,

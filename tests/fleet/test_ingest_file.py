@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.ingest_file import SECTION_TABLES, examine, rows_of
+from brimline.fleet.ingest.file import SECTION_TABLES, examine, rows_of
+from brimline.fleet.tables.catalogue import Table
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
 from tests.fleet.landed import broker, land, put, with_column

@@ -4,10 +4,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from brimline.fleet.ingest_file import Examined
-from brimline.fleet.ingest_judge import Known, Verdict, judge
-from brimline.landing.bad_snapshot import BadSnapshot, QuarantineReason
+from brimline.fleet.ingest.file import Examined
+from brimline.fleet.ingest.judge import Known, Verdict, judge
 from brimline.landing.header import Header, Source
+from brimline.landing.seal import BadSnapshot, QuarantineReason
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOTHING = Known(snapshots={}, refused=(), closed_before=None)

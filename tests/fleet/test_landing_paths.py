@@ -1,6 +1,6 @@
 import pytest
 
-from brimline.fleet.landing_paths import for_pyarrow, for_spark, listed
+from brimline.fleet.tables.landing_paths import for_pyarrow, for_spark, listed
 
 
 @pytest.mark.parametrize(

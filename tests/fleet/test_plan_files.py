@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from brimline.act.plan_file import CeilingFrom, load_plan
-from brimline.decide.reclaim import plan
-from brimline.fleet.broker_snapshot import read_broker
-from brimline.fleet.plan_files import filed_plan, write_plans
+from brimline.decide.reclaim.plan import plan
+from brimline.fleet.planner.broker_snapshot import read_broker
+from brimline.fleet.planner.plan_files import filed_plan, write_plans
 from brimline.landing.writer import encode
 from tests.decide.reclaim_scenarios import Scenario, all_scenarios
 from tests.fleet.snapshots import broker_of_one_log, file_of, header_of, sections_of, topic_id_of, write_snapshot

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from brimline.decide.reclaim import plan
-from brimline.fleet.broker_snapshot import read_broker
-from brimline.fleet.planner_rows import PLAN, PLAN_ROWS, SNAPSHOT_UNUSABLE, plan_rows
-from brimline.fleet.planner_tasks import rows_locally
+from brimline.decide.reclaim.plan import plan
+from brimline.fleet.planner.broker_snapshot import read_broker
+from brimline.fleet.planner.rows import PLAN, PLAN_ROWS, SNAPSHOT_UNUSABLE, plan_rows
+from brimline.fleet.planner.tasks import rows_locally
 from brimline.landing.schema import SECTIONS, VOLUMES
 from brimline.landing.writer import encode
 from brimline.model.reclaim import ReclaimTables

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.fleet.progress import Lines, Progress
-from brimline.fleet.run import rounds
+from brimline.fleet.jobs.run import rounds
+from brimline.fleet.session.progress import Lines, Progress
 
 
 def ticking(*moments: float) -> Iterator[float]:

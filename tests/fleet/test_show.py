@@ -13,9 +13,9 @@ import pytest
 from deltalake import write_deltalake
 
 from brimline.cli import main
-from brimline.fleet.catalogue import Table
-from brimline.fleet.errors import FleetError
-from brimline.fleet.show import Look, look_at, tables_in
+from brimline.fleet.session.errors import FleetError
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.show import Look, look_at, tables_in
 
 AT = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
 

@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from brimline.decide.reclaim import plan
-from brimline.fleet.broker_snapshot import BrokerSnapshot, read_broker
-from brimline.fleet.planner_tasks import rows_locally
-from brimline.fleet.simulate import Simulation, rows_of, simulation
-from brimline.fleet.simulate_broker import simulated_rows
-from brimline.fleet.simulate_inflow import inflow
-from brimline.fleet.simulate_state import first_day, next_day
-from brimline.fleet.what_if import WhatIf, parse_retention
+from brimline.decide.reclaim.plan import plan
+from brimline.fleet.planner.broker_snapshot import BrokerSnapshot, read_broker
+from brimline.fleet.planner.tasks import rows_locally
+from brimline.fleet.simulate.broker import simulated_rows
+from brimline.fleet.simulate.simulate import Simulation, rows_of, simulation
+from brimline.fleet.simulate.state import first_day, inflow, next_day
+from brimline.fleet.simulate.what_if import WhatIf, parse_retention
 from brimline.landing.writer import encode
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy, ReclaimTables
 from tests.decide.reclaim_worlds import worlds

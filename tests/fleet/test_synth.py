@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from brimline.decide.reclaim import plan
-from brimline.fleet.synth import Written, synthesise
-from brimline.fleet.synth_spec import FleetSpec
+from brimline.decide.reclaim.plan import plan
+from brimline.fleet.synth.spec import FleetSpec
+from brimline.fleet.synth.synth import Written, synthesise
 from brimline.landing.place import LandingPlace, PlaceFailed
 from brimline.landing.reader import Snapshot
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from brimline.cli import main
-from brimline.cli.exit_codes import ExitCode
+from brimline.cli.shared.exit_codes import ExitCode
 
 SMALL = ("--brokers", "3", "--clusters", "1", "--replicas", "12", "--days", "1", "--every", "8h")
 UNTIL = ("--until", "2026-01-31T12:00Z")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from brimline.fleet.synth_traffic import A_DAY_MS, AN_HOUR_MS, Courses, Shapes, make_shapes
+from brimline.fleet.synth.traffic import A_DAY_MS, AN_HOUR_MS, Courses, Shapes, make_shapes
 from brimline.model.scan import Int64Column
 
 BEGIN_MS = 1_750_000_000_000

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from brimline.fleet.errors import FleetError, WarehouseBusy
-from brimline.fleet.warehouse_lock import lock_file, only_run
+from brimline.fleet.session.errors import FleetError, WarehouseBusy
+from brimline.fleet.tables.warehouse import lock_file, only_run
 from tests.waiting import PATIENCE_SECONDS
 
 HOLD = """
 import os, subprocess, sys
-from brimline.fleet.warehouse_lock import only_run
+from brimline.fleet.tables.warehouse import only_run
 with only_run(sys.argv[1]) as lock:
     child = subprocess.Popen(["sleep", "600"], pass_fds=(lock,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(child.pid, flush=True)

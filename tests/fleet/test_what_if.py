@@ -1,6 +1,6 @@
 import pytest
 
-from brimline.fleet.what_if import RetentionRule, WhatIf, parse_retention
+from brimline.fleet.simulate.what_if import RetentionRule, WhatIf, parse_retention
 from brimline.model.reclaim import CleanupRules, TopicFacts
 from tests.fleet.snapshots import broker_of_one_log
 

@@ -8,12 +8,11 @@ from struct import pack
 
 from kafka.protocol.admin import DescribeLogDirsResponse
 
-from brimline.gateway.describe import DescribeWorker
-from brimline.gateway.describe_job import DescribeJob
+from brimline.gateway.describe.child import DescribeWorker
+from brimline.gateway.describe.job import DescribeJob
 from brimline.wire.describe_log_dirs import DescribeLogDirsResponse as Decoded
 from brimline.wire.describe_log_dirs import decode_layout
-from brimline.wire.describe_log_dirs_layout import Layout
-from brimline.wire.describe_log_dirs_request import AskedLogDirs
+from brimline.wire.describe_log_dirs_request import AskedLogDirs, Layout
 from tests.waiting import eventually
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult

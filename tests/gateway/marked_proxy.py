@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from io import BufferedIOBase
 from socket import create_connection
 
-from brimline.gateway.describe import DescribeWorker
-from brimline.gateway.describe_job import DescribeJob
+from brimline.gateway.describe.child import DescribeWorker
+from brimline.gateway.describe.job import DescribeJob
 from brimline.sandbox import Broker
-from brimline.wire.api_versions import patched_response
+from brimline.wire.api_versions import GATEWAY_API_KEY, GATEWAY_API_VERSIONS, patched_response
 from brimline.wire.describe_log_dirs_answer import without_additions
 from brimline.wire.describe_log_dirs_request import AskedLogDirs, read_request, request_for_broker
-from brimline.wire.gateway_mark import GATEWAY_API_KEY, GATEWAY_API_VERSIONS
 from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, request_head
 from tests.gateway.describing import drive
 

@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from brimline.gateway.connection import Connection, Judge
 from brimline.gateway.counters import Counters
-from brimline.gateway.forwarder import Forwarder, ForwarderSettings, Listener
-from brimline.gateway.listening import listening_sockets, passed_sockets
-from brimline.gateway.loop import EventLoop, Timer
+from brimline.gateway.net.connection import Connection, Judge
+from brimline.gateway.net.forwarder import Forwarder, ForwarderSettings, Listener
+from brimline.gateway.net.listening import listening_sockets, passed_sockets
+from brimline.gateway.net.loop import EventLoop, Timer
 from brimline.wire.in_flight import Expected
 from brimline.wire.request_stream import Request
 from tests.waiting import PATIENCE_SECONDS, eventually

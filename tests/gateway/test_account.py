@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.gateway.account import SMALL, Account
-from brimline.gateway.loop import EventLoop
+from brimline.gateway.net.account import SMALL, Account
+from brimline.gateway.net.loop import EventLoop
 
 BOUND = 1000
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.gateway import addresses
-from brimline.gateway.addresses import Addresses, AddressLimits, Refusal, address_of
-from brimline.gateway.forwarder import ForwarderSettings
+from brimline.gateway.net import addresses
+from brimline.gateway.net.addresses import Addresses, AddressLimits, Refusal, address_of
+from brimline.gateway.net.forwarder import ForwarderSettings
 from tests.gateway.peers import PASSES, Backend, Client, Clock, Running, answer_of, frame, request, running
 from tests.waiting import eventually
 
@@ -29,9 +29,9 @@ def backend() -> Iterator[Backend]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """What the forwarder goes by, timers apart."""
     clock = Clock()
-    monkeypatch.setattr("brimline.gateway.forwarder._SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr("brimline.gateway.net.forwarder._SWEEP_SECONDS", 0.1)
     for module in ("addresses", "forwarder", "connection"):
-        monkeypatch.setattr(f"brimline.gateway.{module}.time", clock)
+        monkeypatch.setattr(f"brimline.gateway.net.{module}.time", clock)
     return clock
 
 

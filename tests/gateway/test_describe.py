@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from brimline.gateway import describe
-from brimline.gateway.describe import MOST_DYING, MOST_JOBS, WORKER, DescribeWorker
-from brimline.gateway.describe_job import DescribeJob, encode_setup
-from brimline.wire.describe_log_dirs_layout import KIP_1187, Layout
-from brimline.wire.describe_log_dirs_request import AskedLogDirs
+from brimline.gateway.describe import child as describe
+from brimline.gateway.describe.child import MOST_DYING, MOST_JOBS, WORKER, DescribeWorker
+from brimline.gateway.describe.job import DescribeJob, encode_setup
+from brimline.wire.describe_log_dirs_request import KIP_1187, AskedLogDirs, Layout
 from tests.gateway.describing import decoded, drive, job, log_dir
 from tests.waiting import PATIENCE_SECONDS
 

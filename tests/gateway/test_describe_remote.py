@@ -11,12 +11,11 @@ from struct import pack
 import pytest
 
 from brimline import Admin, ClientConfig, DescribeLogDirsOptions, DescribeLogDirsResult
-from brimline.gateway.describe import WORKER, DescribeWorker
-from brimline.gateway.describe_job import BrokerAccess, DescribeJob
+from brimline.gateway.describe.child import WORKER, DescribeWorker
+from brimline.gateway.describe.job import BrokerAccess, DescribeJob
 from brimline.model import BrokerId, Bytes, LogDirDescription, Reason, ReplicaInfo, TopicPartition
 from brimline.sandbox import Broker, Sandbox, SandboxSpec, VolumeSpec
-from brimline.wire.describe_log_dirs_layout import API_KEY, KIP_1187, Layout
-from brimline.wire.describe_log_dirs_request import AskedLogDirs, encode_request
+from brimline.wire.describe_log_dirs_request import API_KEY, KIP_1187, AskedLogDirs, Layout, encode_request
 from tests.gateway.describing import decoded, drive
 from tests.gateway.marked_proxy import MarkedProxy, in_front_of, read_frame, write_frame
 from tests.integration.cluster import TIERED, brimline, create_topic, produce

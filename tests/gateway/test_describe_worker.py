@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.gateway.describe_job import (
+from brimline.gateway.describe.job import (
     BrokerAccess,
     DescribeJob,
     NumberedJob,
@@ -17,12 +17,11 @@ from brimline.gateway.describe_job import (
     encode_outcome,
     encode_setup,
 )
-from brimline.gateway.describe_worker import Describer
+from brimline.gateway.describe.worker import Describer
 from brimline.model import KafkaError
 from brimline.wire.describe_log_dirs import DescribeLogDirsResponse
 from brimline.wire.describe_log_dirs_answer import without_additions
-from brimline.wire.describe_log_dirs_layout import KIP_1187, Layout
-from brimline.wire.describe_log_dirs_request import AskedLogDirs
+from brimline.wire.describe_log_dirs_request import KIP_1187, AskedLogDirs, Layout
 from tests.gateway.describing import decoded, job, log_dir
 from tests.waiting import PATIENCE_SECONDS
 

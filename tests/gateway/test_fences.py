@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from brimline.decide.admission import Fence, FenceCause
-from brimline.durable_files import NotRecorded
-from brimline.gateway.fences import LONGEST_LEASE_SECONDS, LONGEST_REASON, Fences, fence_rows, follower_rows
-from brimline.gateway.follower_fences import FullFollower
-from brimline.gateway.placement import Placement
+from brimline.gateway.rules.fences import LONGEST_LEASE_SECONDS, LONGEST_REASON, Fences, fence_rows, follower_rows
+from brimline.gateway.rules.follower_orders import FullFollower
+from brimline.gateway.rules.placement import Placement
 from brimline.model import BadInput
+from brimline.service.durable_files import NotRecorded
 from tests.waiting import PATIENCE_SECONDS
 
 BEGIN = datetime(2026, 1, 31, 12, tzinfo=UTC)

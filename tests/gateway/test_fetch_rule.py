@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from brimline.decide.follower_skip import SKIPPED_ERROR
-from brimline.gateway.connection import Connection, Judge
+from brimline.decide.followers import SKIPPED_ERROR
 from brimline.gateway.counters import Counters, FetchCounters
-from brimline.gateway.fetch_rule import FetchRule, fetch_rules
-from brimline.gateway.fetch_skips import FollowerSkips, SkippedTopic
+from brimline.gateway.net.connection import Connection, Judge
+from brimline.gateway.rules.fetch_rule import FetchRule, fetch_rules
+from brimline.gateway.rules.follower_orders import FollowerSkips, SkippedTopic
 from brimline.wire.request_stream import Request as CollectedRequest
 from tests.gateway.peers import Backend, Client, frame, requests_from, running
 from tests.waiting import PATIENCE_SECONDS

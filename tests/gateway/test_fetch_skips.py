@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from brimline.gateway.fetch_skips import LONGEST_SECONDS, FollowerSkips, SkippedTopic, read_followers
+from brimline.gateway.rules.follower_orders import LONGEST_SECONDS, FollowerSkips, SkippedTopic, read_followers
 from brimline.model import BadInput
 
 TOPIC_ID = UUID("5e3c1f0a-7d0b-4a87-b4d4-c70616313919")

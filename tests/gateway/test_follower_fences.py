@@ -1,6 +1,6 @@
 import pytest
 
-from brimline.gateway.follower_fences import FullFollower, read_full_followers
+from brimline.gateway.rules.follower_orders import FullFollower, read_full_followers
 from brimline.model import BadInput
 
 

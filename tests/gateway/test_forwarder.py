@@ -12,8 +12,8 @@ from functools import partial
 
 import pytest
 
-from brimline.gateway.connection import Connection
-from brimline.gateway.forwarder import ForwarderSettings
+from brimline.gateway.net.connection import Connection
+from brimline.gateway.net.forwarder import ForwarderSettings
 from tests.gateway.peers import (
     BUG,
     BUG_IN_ANSWER,
@@ -56,7 +56,7 @@ PATIENT = ForwarderSettings(header_timeout=TIMEOUT)
 
 @pytest.fixture(autouse=True)
 def _the_late_are_looked_for_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brimline.gateway.forwarder._SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr("brimline.gateway.net.forwarder._SWEEP_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """What the forwarder goes by, timers apart."""
     clock = Clock()
     for module in ("forwarder", "connection"):
-        monkeypatch.setattr(f"brimline.gateway.{module}.time", clock)
+        monkeypatch.setattr(f"brimline.gateway.net.{module}.time", clock)
     return clock
 
 
@@ -132,7 +132,7 @@ def test_random_conversations_are_the_same_at_both_ends(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_so_are_those_of_many_who_get_short_turns_and_little_memory(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every request is held until its turn, everybody is read in small pieces, and most must wait for the oldest."""
-    monkeypatch.setattr("brimline.gateway.turns._AT_ONCE_NS", 1)
+    monkeypatch.setattr("brimline.gateway.net.turns._AT_ONCE_NS", 1)
 
     def talk(address: tuple[str, int], number: int) -> None:
         randomness = random.Random(100 * seed + number)
@@ -651,7 +651,7 @@ def test_a_client_is_not_late_while_its_broker_is(clock: Clock) -> None:
 
 
 def test_a_client_that_does_not_take_a_dead_brokers_last_words_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brimline.gateway.connection._LAST_WORDS_SECONDS", 0.2)
+    monkeypatch.setattr("brimline.gateway.net.connection._LAST_WORDS_SECONDS", 0.2)
 
     def serve(sock: socket.socket) -> None:
         sock.sendall(answer_of(next(requests_from(sock))))

@@ -21,19 +21,19 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kafka.protocol.sasl import SaslHandshakeRequest
 
-from brimline.gateway.connection import Judge
 from brimline.gateway.counters import Counters
-from brimline.gateway.describe import DescribeWorker
-from brimline.gateway.describe_rule import DescribeRule
-from brimline.gateway.fences import Fences
-from brimline.gateway.forwarder import ForwarderSettings
-from brimline.gateway.loop import EventLoop
-from brimline.gateway.placement import Placement
-from brimline.gateway.rules import Rules, RuleSettings
-from brimline.gateway.sequence_memory import SequenceMemory
-from brimline.torture.hostile.mutations import mutated
+from brimline.gateway.describe.child import DescribeWorker
+from brimline.gateway.describe.rule import DescribeRule
+from brimline.gateway.net.connection import Judge
+from brimline.gateway.net.forwarder import ForwarderSettings
+from brimline.gateway.net.loop import EventLoop
+from brimline.gateway.rules.fences import Fences
+from brimline.gateway.rules.placement import Placement
+from brimline.gateway.rules.rules import Rules, RuleSettings
+from brimline.gateway.rules.sequence_memory import SequenceMemory
+from brimline.torture.hostile.frames import mutated
 from brimline.wire import produce
-from brimline.wire.errors import WireError
+from brimline.wire.primitives import WireError
 from brimline.wire.produce_response import Refusal, refusing_response
 from tests.gateway.peers import (
     CHANGED,

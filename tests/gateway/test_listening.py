@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.gateway.listening import listening_sockets, passed_sockets, resolved
+from brimline.gateway.net.listening import listening_sockets, passed_sockets, resolved
 from tests.gateway.peers import Backend, Client, GatewayProcess, in_threads
 from tests.waiting import PATIENCE_SECONDS
 

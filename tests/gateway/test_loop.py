@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.gateway.loop import EventLoop
+from brimline.gateway.net.loop import EventLoop
 
 Bugs = list[BaseException]
 

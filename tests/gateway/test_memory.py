@@ -11,16 +11,16 @@ from uuid import UUID
 
 import pytest
 
-from brimline.gateway.connection import Judge
 from brimline.gateway.counters import Counters
-from brimline.gateway.describe import DescribeWorker
-from brimline.gateway.describe_rule import DescribeRule
-from brimline.gateway.fences import Fences
-from brimline.gateway.forwarder import ForwarderSettings
-from brimline.gateway.loop import EventLoop
-from brimline.gateway.placement import Placement
-from brimline.gateway.rules import Rules, RuleSettings
-from brimline.gateway.sequence_memory import SequenceMemory
+from brimline.gateway.describe.child import DescribeWorker
+from brimline.gateway.describe.rule import DescribeRule
+from brimline.gateway.net.connection import Judge
+from brimline.gateway.net.forwarder import ForwarderSettings
+from brimline.gateway.net.loop import EventLoop
+from brimline.gateway.rules.fences import Fences
+from brimline.gateway.rules.placement import Placement
+from brimline.gateway.rules.rules import Rules, RuleSettings
+from brimline.gateway.rules.sequence_memory import SequenceMemory
 from tests.gateway.peers import PASSES, Backend, Client, Running, answer_of, frame, request, requests_from, running
 from tests.gateway.test_hostile import without_records
 from tests.waiting import PATIENCE_SECONDS, eventually

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from brimline.gateway.placement import COARSE_TICK_SECONDS, ID_PATIENCE_SECONDS, TICK_SECONDS, PlacementWatch
+from brimline.gateway.rules.placement import COARSE_TICK_SECONDS, ID_PATIENCE_SECONDS, TICK_SECONDS, PlacementWatch
 from tests.observe.log_dir_trees import wait_for_a_tick
 
 ONE = UUID("00000000-0000-0000-0000-000000000001")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.gateway.connection import Connection
+from brimline.gateway.net.connection import Connection
 from tests.gateway.peers import Client, frame
 from tests.gateway.test_hostile import FREE_ID, FULL_ID, real_rules
 from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brimline.decide.sequences import RefusedSequence
-from brimline.gateway.sequence_memory import SequenceMemory, SteadyTimeOfDay, key_of
+from brimline.gateway.rules.sequence_memory import SequenceMemory, SteadyTimeOfDay, key_of
 from brimline.model import BadInput
 
 NOW = 1_700_000_000
@@ -380,7 +380,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from brimline.decide.sequences import RefusedSequence
-from brimline.gateway.sequence_memory import SequenceMemory, key_of
+from brimline.gateway.rules.sequence_memory import SequenceMemory, key_of
 
 memory = SequenceMemory(Path(sys.argv[1]), now=int(sys.argv[2]), capacity=8)
 number = 0

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from brimline.gateway.server_tls import ServerTls
+from brimline.gateway.net.tls import ServerTls
 from brimline.model import BadInput
-from brimline.observe.java_properties import parse_properties
-from brimline.observe.key_stores import listener_tls
-from brimline.observe.pem_stores import load_key
+from brimline.observe.properties.java_properties import parse_properties
+from brimline.observe.properties.key_stores import listener_tls
+from brimline.observe.properties.pem_stores import load_key
 from tests.observe.key_store_files import PASSWORD, Issued, issue, pem
 
 ROOT = issue("root", is_authority=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from brimline.gateway.forwarder import ForwarderSettings
-from brimline.observe.pem_stores import load_key
+from brimline.gateway.net.forwarder import ForwarderSettings
+from brimline.observe.properties.pem_stores import load_key
 from tests.gateway.peers import (
     CHANGED,
     CHANGED_LATER,
@@ -44,7 +44,7 @@ LARGE = 3 << 20
 
 @pytest.fixture(autouse=True)
 def _the_late_are_looked_for_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brimline.gateway.forwarder._SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr("brimline.gateway.net.forwarder._SWEEP_SECONDS", 0.1)
 
 
 def server_side() -> ssl.SSLContext:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.gateway import turns
-from brimline.gateway.loop import EventLoop
-from brimline.gateway.turns import Turns
+from brimline.gateway.net import turns
+from brimline.gateway.net.loop import EventLoop
+from brimline.gateway.net.turns import Turns
 
 LONG_NS = 1_000_000_000
 

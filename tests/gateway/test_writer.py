@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from brimline.decide.sequences import RefusedSequence
-from brimline.gateway import writer
-from brimline.gateway.sequence_memory import SequenceMemory, key_of
+from brimline.gateway.rules import writer
+from brimline.gateway.rules.sequence_memory import SequenceMemory, key_of
 from brimline.wire import produce
 from brimline.wire.produce_response import Refusal, refusing_response
 from tests.gateway.peers import Client, Clock, Running, answer_of, frame, requests_from
@@ -185,9 +185,9 @@ def test_whoever_has_logged_in_waits_for_the_broker_as_long_as_it_takes(
 ) -> None:
     """The answer that tells of his rights is not his; but the one to his token was."""
     clock, broker = Clock(), SlowBroker()
-    monkeypatch.setattr("brimline.gateway.forwarder._SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr("brimline.gateway.net.forwarder._SWEEP_SECONDS", 0.1)
     for module in ("forwarder", "connection"):
-        monkeypatch.setattr(f"brimline.gateway.{module}.time", clock)
+        monkeypatch.setattr(f"brimline.gateway.net.{module}.time", clock)
     with (
         real_rules(tmp_path, serve=broker, login_timeout=100.0) as gateway,
         Client(gateway.address) as client,

@@ -18,8 +18,8 @@ from brimline.model import (
     ReplicaColumns,
     TopicPartition,
 )
-from brimline.model.retention import TopicRetention
-from brimline.observe.partition_facts import HeldTopic, PartitionFacts
+from brimline.model.partitions import TopicRetention
+from brimline.observe.cluster.partition_facts import HeldTopic, PartitionFacts
 
 Row = tuple[str, int, int, bool]
 """Topic, partition, size, is future."""

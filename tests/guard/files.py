@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from brimline.guard.config import BadConfig, GuardConfig, read_config
-from brimline.observe.java_properties import parse_properties
+from brimline.observe.properties.java_properties import parse_properties
+from brimline.settings.config import BadConfig, GuardConfig, read_config
 
 BROKER = """\
 node.id=7

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from brimline.guard.gateway_state import GatewayState, read_gateway_state
+from brimline.documents.gateway_state import GatewayState, read_gateway_state
 from tests.waiting import PATIENCE_SECONDS
 
 Json = dict[str, Any]

@@ -14,19 +14,18 @@ from typing import Any
 from uuid import UUID
 
 from brimline.act.device_lock import DeviceLock
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import Entry, Recorded
-from brimline.act.ledger_files import read_history
-from brimline.act.trim_files import files_left
-from brimline.act.trim_rules import PartitionNow, Problem
+from brimline.act.ledger.entries import Entry, Recorded
+from brimline.act.ledger.files import read_history
+from brimline.act.ledger.ledger import Ledger
+from brimline.act.trims.files import files_left
+from brimline.act.trims.rules import PartitionNow, Problem
 from brimline.decide.disk_state import DiskLimits, DiskState
-from brimline.guard import log_lines
-from brimline.guard.disk_task import DiskReport, VolumeStatus
-from brimline.guard.reclaim_news import ReclaimNews
-from brimline.guard.reclaim_report import ReclaimReport
-from brimline.guard.reclaim_settings import ReclaimSettings
-from brimline.guard.reclaim_survey import Surveyor
-from brimline.guard.reclaim_task import ReclaimParts, ReclaimTask
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.guard.reclaim.report import ReclaimReport
+from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.survey import Surveyor
+from brimline.guard.reclaim.task import ReclaimParts, ReclaimTask
+from brimline.guard.reclaim.words import ReclaimNews
 from brimline.model import (
     BrokerId,
     BrokerLogDirs,
@@ -39,9 +38,10 @@ from brimline.model import (
 )
 from brimline.model.blast_radius import GroupsSeen
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy
-from brimline.observe.replica_facts import Offsets, ReplicaFacts
-from brimline.observe.topics import Topic
+from brimline.observe.cluster.replica_facts import Offsets, ReplicaFacts
+from brimline.observe.cluster.topics import Topic
 from brimline.observe.volumes import LogDirReading, by_volume
+from brimline.service import log_lines
 from tests.guard.brokers import log_dir as described_log_dir
 from tests.guard.ticking import TickingClock
 from tests.observe.log_dir_trees import make_replica

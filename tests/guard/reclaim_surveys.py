@@ -10,9 +10,9 @@ from uuid import UUID, uuid5
 
 import numpy as np
 
-from brimline.decide import reclaim
-from brimline.decide.reclaim_tables import BrokerTables
-from brimline.guard.reclaim_survey import ReclaimSurvey
+from brimline.decide.reclaim import plan as reclaim
+from brimline.decide.reclaim.tables import BrokerTables
+from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.model import BrokerId, BrokerLogDirs, Bytes
 from brimline.model.reclaim import (
     CleanupRules,
@@ -25,8 +25,8 @@ from brimline.model.reclaim import (
     Views,
 )
 from brimline.model.scan import FolderKind, Int64Column
-from brimline.observe.replica_facts import ReplicaFacts
-from brimline.observe.topics import Topic
+from brimline.observe.cluster.replica_facts import ReplicaFacts
+from brimline.observe.cluster.topics import Topic
 from brimline.observe.volumes import VolumeReading
 
 MADE_AT = datetime(2026, 1, 31, 12, tzinfo=UTC)

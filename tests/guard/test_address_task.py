@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from brimline.guard.address_limits import limits_in_file
-from brimline.guard.address_task import _INTERVAL, _SOONER, AddressTask
+from brimline.gateway.net.addresses import limits_in_file
+from brimline.guard.gateway_link.address_limits import _INTERVAL, _SOONER, AddressTask
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
-from brimline.observe.address_rules import ConnectionRules
-from brimline.observe.connection_limits import ConnectionLimits
+from brimline.observe.cluster.address_rules import ConnectionRules
+from brimline.observe.properties.connection_limits import ConnectionLimits
 
 REFUSED = Failure(kind=FailureKind.NOT_AUTHORIZED, message="not for you")
 LIMITS = {"max.connections.per.ip": "100", "max.connections.per.ip.overrides": "10.0.0.5:1000,localhost:7"}

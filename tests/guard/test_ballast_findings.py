@@ -9,12 +9,12 @@ import pytest
 
 from brimline.act.ballast import NAME
 from brimline.decide.disk_state import DiskState
-from brimline.guard.ballast_findings import explain_ballast, explain_ledger
-from brimline.guard.config import GuardConfig
-from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.guard.ballast.findings import explain_ballast, explain_ledger
 from brimline.guard.explain import Finding, Weight
 from brimline.model import Bytes, Failure, FailureKind
 from brimline.observe.volumes import VolumeReading
+from brimline.settings.config import GuardConfig
 from tests.guard.files import config
 
 MIB = 1 << 20

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from brimline.act.ballast import NAME
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import BallastAct, BallastEntry, Recorded
-from brimline.act.ledger_files import read_history
+from brimline.act.ledger.entries import BallastAct, BallastEntry, Recorded
+from brimline.act.ledger.files import read_history
+from brimline.act.ledger.ledger import Ledger
 from brimline.decide.disk_state import DiskLimits, DiskState
-from brimline.guard import log_lines
-from brimline.guard.ballast_news import BallastNews, ballast_document
-from brimline.guard.ballast_task import RETRY, BallastStatus, BallastTask
-from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.guard.ballast.feature import BallastNews, ballast_document
+from brimline.guard.ballast.task import RETRY, BallastStatus, BallastTask
 from brimline.model import Bytes, Failure, FailureKind
 from brimline.observe.volumes import VolumeReading
+from brimline.service import log_lines
 from tests.guard.ticking import TickingClock
 
 MIB = 1 << 20

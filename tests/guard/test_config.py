@@ -2,11 +2,11 @@
 
 import pytest
 
-from brimline.guard import keys
-from brimline.guard.config import BadConfig
 from brimline.model import BadInput, Bytes
-from brimline.observe.client_config import SecurityProtocol
-from brimline.observe.key_stores import ListenerTls
+from brimline.observe.client.config import SecurityProtocol
+from brimline.observe.properties.key_stores import ListenerTls
+from brimline.settings import keys
+from brimline.settings.config import BadConfig
 from tests.guard.files import BROKER, FIRST_LINE, config, problems
 
 

@@ -10,13 +10,13 @@ from brimline.act.cordon import Cordoned
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import Peer, heard
-from brimline.durable_files import NotRecorded
-from brimline.guard import log_lines
-from brimline.guard.cordon_task import LOOK, RETRY, CordonReport, CordonTask
-from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
-from brimline.guard.follower_news import CordonNews
-from brimline.guard.follower_report import PeerReport
+from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.guard.followers.cordon import LOOK, RETRY, CordonReport, CordonTask
+from brimline.guard.followers.report import PeerReport
+from brimline.guard.followers.words import CordonNews
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed
+from brimline.service import log_lines
+from brimline.service.durable_files import NotRecorded
 from tests.decide.test_peer_disks import answer, described
 from tests.guard.ticking import Answers, FakeDisks, TickingClock
 

@@ -7,8 +7,8 @@ import pytest
 
 from brimline.decide.disk_state import DiskLimits, DiskState, next_state
 from brimline.decide.fill_rate import Pace
-from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
-from brimline.guard.sentences import reasons_of_full_log_dirs, state_sentence
+from brimline.disks.sentences import reasons_of_full_log_dirs, state_sentence
+from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
 from brimline.model import Bytes, Failure, FailureKind
 from tests.guard.ticking import Answers, FakeDisks, TickingClock
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from brimline.guard.explain import Finding, Weight
-from brimline.guard.follower_findings import explain_followers
+from brimline.guard.followers.findings import explain_followers
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind
 from tests.decide.test_peer_disks import SILENCE, answer, described, silence
 from tests.guard.files import config

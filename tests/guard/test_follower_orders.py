@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from brimline.decide.follower_action import AUTO, FollowerAction, choose_action
-from brimline.guard import log_lines
-from brimline.guard.follower_news import FollowerNews
-from brimline.guard.follower_orders import LEASE, RENEW, FollowerOrders
-from brimline.guard.follower_report import FullFollower, OrderReport, PeerReport
+from brimline.decide.followers import AUTO, FollowerAction, choose_action
+from brimline.guard.followers.orders import LEASE, RENEW, FollowerOrders
+from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
+from brimline.guard.followers.words import FollowerNews
 from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
-from brimline.observe.peer_volumes import LedTopic
+from brimline.observe.cluster.log_dirs import LedTopic
+from brimline.service import log_lines
 from tests.guard.ticking import TickingClock
 
 GONE = ObservationFailed(Failure(kind=FailureKind.GONE, message="no gateway is running"))

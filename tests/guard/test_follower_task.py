@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Mapping
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import ASK_AGAIN, SHORTEST_PATIENCE, PeerState
-from brimline.guard.follower_report import PeerReport
-from brimline.guard.follower_task import LOOK_AT_LEADERS, FollowerTask
+from brimline.guard.followers.report import PeerReport
+from brimline.guard.followers.task import LOOK_AT_LEADERS, FollowerTask
 from brimline.model import BrokerId, BrokerLogDirs, Bytes, Failure, FailureKind, ObservationFailed
-from brimline.observe.peer_volumes import Followed, LedTopic
+from brimline.observe.cluster.log_dirs import Followed, LedTopic
 from tests.decide.test_peer_disks import OBSERVED, described
 from tests.guard.ticking import TickingClock
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from brimline.guard.config import GuardConfig
+from brimline.documents.gateway_state import GatewayState
 from brimline.guard.explain import Finding, Weight
-from brimline.guard.gateway_checks import check_gateway, check_key_stores, check_ports, check_state_dir
-from brimline.guard.gateway_state import GatewayState
+from brimline.guard.gateway_link.checks import check_gateway, check_key_stores, check_ports, check_state_dir
 from brimline.model import Failure, FailureKind, ObservationFailed
-from brimline.observe.pem_stores import load_key
+from brimline.observe.properties.pem_stores import load_key
+from brimline.settings.config import GuardConfig
 from tests.guard.files import config
 from tests.guard.gateways import state as running
 from tests.guard.test_gateway_findings import DIRECT, ENFORCING, said

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from brimline.guard.gateway_client import LARGEST_ANSWER, GatewayClient, control_socket
-from brimline.guard.gateway_state import Cause
+from brimline.documents.gateway_state import Cause
+from brimline.gateway.client import LARGEST_ANSWER, GatewayClient, control_socket
 from brimline.model import BadInput, FailureKind, ObservationFailed
 from tests.guard.files import config
 from tests.guard.gateways import FakeGateway, document, fake_gateway, fence, refused

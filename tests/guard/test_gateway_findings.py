@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 import pytest
 
 from brimline.decide.disk_state import Breach, DiskState
-from brimline.guard.config import GuardConfig
-from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.guard.explain import Finding, Weight, explain_config, explain_disks
-from brimline.guard.gateway_findings import explain_addresses, explain_layout
+from brimline.guard.gateway_link.findings import explain_addresses, explain_layout
 from brimline.model import Bytes, Failure, FailureKind
-from brimline.observe.address_rules import AddressRules
+from brimline.observe.cluster.address_rules import AddressRules
 from brimline.observe.volumes import VolumeReading
+from brimline.settings.config import GuardConfig
 from tests.guard.files import config
 from tests.guard.test_gateway_layout import FRONTED
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from brimline.guard.gateway_layout import Address, Bypass, FrontedListener, GatewayLayout
-from brimline.observe.client_config import SecurityProtocol
+from brimline.observe.client.config import SecurityProtocol
+from brimline.settings.layout import Address, Bypass, FrontedListener, GatewayLayout
 from tests.guard.files import config, problems
 
 FRONTED = """\

@@ -4,9 +4,10 @@ import socket
 
 import pytest
 
-from brimline.guard.gateway_layout import Address
-from brimline.guard.gateway_source import ANY, OWN, OWN_ADDRESS, Source, seen_address, source_for
+from brimline.gateway.net.source import OWN_ADDRESS, Source, seen_address, source_for
 from brimline.model import BadInput
+from brimline.settings.gateway import ANY, OWN
+from brimline.settings.layout import Address
 from tests.guard.files import config, problems
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
@@ -30,7 +31,7 @@ def test_which_address(wish: str, family: socket.AddressFamily, upstream: str, s
 
 
 def test_where_there_is_no_second_loopback_address_the_gateway_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brimline.guard.gateway_source.OWN_ADDRESS", NOT_OURS)
+    monkeypatch.setattr("brimline.gateway.net.source.OWN_ADDRESS", NOT_OURS)
 
     source = source_for(OWN, V4, "127.0.0.1")
 

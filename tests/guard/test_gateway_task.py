@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from brimline.guard import log_lines
-from brimline.guard.clock import SystemClock
-from brimline.guard.gateway_client import GatewayClient
-from brimline.guard.gateway_news import GatewayNews
-from brimline.guard.gateway_state import GatewayState
-from brimline.guard.gateway_task import LEASE, RENEW, GatewayReport, GatewayTask
-from brimline.guard.worker import Worker
+from brimline.documents.gateway_state import GatewayState
+from brimline.gateway.client import GatewayClient
+from brimline.guard.gateway_link.task import LEASE, RENEW, GatewayNews, GatewayReport, GatewayTask
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
+from brimline.service import log_lines
+from brimline.service.clock import SystemClock
+from brimline.service.worker import Worker
 from tests.guard.gateways import fake_gateway, refused, state
 from tests.guard.ticking import TickingClock
 from tests.waiting import PATIENCE_SECONDS

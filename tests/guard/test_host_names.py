@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brimline.model import BadInput
-from brimline.observe.client_config import parse_bootstrap_servers
+from brimline.observe.client.config import parse_bootstrap_servers
 from tests.waiting import PATIENCE_SECONDS
 
 NO_NAME, UNKNOWN = "two..dots", "broker-7.example"

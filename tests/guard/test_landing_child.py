@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.guard.landing_child import Delivered, SnapshotWriter, WriterFailed
+from brimline.guard.landing.child import Delivered, SnapshotWriter, WriterFailed
 from brimline.landing.header import Header
 from brimline.landing.place import LandingPlace
 from brimline.landing.tables import reclaim_tables

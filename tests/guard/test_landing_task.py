@@ -9,20 +9,18 @@ from typing import cast
 
 import pytest
 
-from brimline.guard.landing_child import Delivered, WriterFailed
-from brimline.guard.landing_config import refuse_landing
-from brimline.guard.landing_document import landing_document
-from brimline.guard.landing_news import LandingNews
-from brimline.guard.landing_task import LandingReport, LandingSettings, LandingTask
-from brimline.guard.log_lines import LOGGER, set_up
+from brimline.guard.landing.child import Delivered, WriterFailed
+from brimline.guard.landing.feature import LandingNews, landing_document
+from brimline.guard.landing.task import LandingReport, LandingSettings, LandingTask
 from brimline.guard.publish import Publisher
-from brimline.guard.reclaim_survey import ReclaimSurvey
-from brimline.landing.columns import Sections
+from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.landing.header import Header, Source
+from brimline.landing.sections import Sections
 from brimline.metrics.board import MetricBoard
 from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
-from brimline.observe.java_properties import JavaProperties, PropertyEntry
-from brimline.observe.property_reader import PropertyReader
+from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry, PropertyReader
+from brimline.service.log_lines import LOGGER, set_up
+from brimline.settings.landing import refuse_landing
 from tests.guard.ticking import TickingClock
 
 SENT = Delivered(name="snapshots/c/1/x", bytes=100, sent=1, dropped=0, waiting=0, waiting_bytes=0, failure=None)

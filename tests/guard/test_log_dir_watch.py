@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from brimline.guard.log_dir_watch import LogDirWatch
+from brimline.disks.task import LogDirWatch
 from brimline.model import Bytes, FailureKind
 from tests.guard.ticking import Answers, FakeDisks, TickingClock
 

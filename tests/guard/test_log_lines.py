@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from brimline.guard.log_lines import LOGGER, say, set_up
+from brimline.service.log_lines import LOGGER, say, set_up
 
 
 def said(log_format: str, level: str = "info") -> io.StringIO:

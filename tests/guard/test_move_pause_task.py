@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from brimline.act.move_pause import KEY, Hold
-from brimline.act.pause_record import Pause
+from brimline.act.move_pause import KEY, Hold, Pause
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
-from brimline.durable_files import NotRecorded
-from brimline.guard import log_lines
-from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
-from brimline.guard.move_news import MoveNews
-from brimline.guard.move_pause_task import LOOK, RETRY_REFUSED, MovePauseTask, MoveReport
+from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.guard.moves.task import LOOK, RETRY_REFUSED, MovePauseTask, MoveReport
+from brimline.guard.moves.words import MoveNews
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed, TopicPartition
+from brimline.service import log_lines
+from brimline.service.durable_files import NotRecorded
 from tests.guard.ticking import Answers, FakeDisks, TickingClock
 
 ORDERS, CLICKS = TopicPartition("orders", 0), TopicPartition("clicks", 7)

@@ -10,30 +10,27 @@ from typing import Any
 import pytest
 
 from brimline.act.cordon import Cordoned
-from brimline.act.move_pause import Hold
-from brimline.act.pause_record import Pause
-from brimline.cli.glyphs import ASCII
-from brimline.cli.guard_state import read_state
-from brimline.cli.table_guard import guard_lines, write_guard_table
+from brimline.act.move_pause import Hold, Pause
+from brimline.cli.shared.glyphs import ASCII
+from brimline.cli.status.state import read_state
+from brimline.cli.status.table import guard_lines, write_guard_table
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
-from brimline.decide.follower_action import AUTO, FollowerAction, choose_action
+from brimline.decide.followers import AUTO, FollowerAction, choose_action
 from brimline.decide.peer_disks import Peer, PeerState
-from brimline.guard.ballast_task import BallastStatus
-from brimline.guard.cordon_task import CordonReport
-from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
-from brimline.guard.follower_report import FullFollower, OrderReport, PeerReport
-from brimline.guard.gateway_task import GatewayReport
-from brimline.guard.http import Request, Response
-from brimline.guard.move_pause_task import MoveReport
-from brimline.guard.pages import Pages
-from brimline.guard.percent_task import PercentReport, PercentTask
-from brimline.guard.refused_lately import RefusedLately
+from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.guard.ballast.task import BallastStatus
+from brimline.guard.followers.cordon import CordonReport
+from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
+from brimline.guard.gateway_link.task import GatewayReport, RefusedLately
+from brimline.guard.http import Pages, Request, Response
+from brimline.guard.moves.task import MoveReport
+from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.guard.state_document import GuardState, state_document
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.catalogue import BROKER_CONNECTED
 from brimline.model import BrimlineError, BrokerId, Bytes, Failure, FailureKind, TopicPartition
-from brimline.observe.peer_volumes import LedTopic
+from brimline.observe.cluster.log_dirs import LedTopic
 from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config

@@ -2,10 +2,10 @@
 
 import pytest
 
-from brimline.guard.percent_task import PercentReport, PercentTask
-from brimline.guard.percentages import Column
+from brimline.guard.percent.percentages import Column
+from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.model import Bytes, Failure, FailureKind, Reason, TopicPartition
-from brimline.model.retention import TopicRetention
+from brimline.model.partitions import TopicRetention
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.ticking import TickingClock
 

@@ -5,22 +5,22 @@ import pytest
 from brimline.act.cordon import Cordoned
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
-from brimline.decide.follower_action import FollowerAction
+from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import Peer, heard
-from brimline.guard.ballast_task import BallastStatus
-from brimline.guard.cordon_task import CordonReport
-from brimline.guard.disk_task import DiskSettings, DiskTask
-from brimline.guard.follower_report import FullFollower, OrderReport, PeerReport
-from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS
-from brimline.guard.gateway_task import GatewayReport
-from brimline.guard.move_pause_task import MoveReport
-from brimline.guard.percent_task import PercentTask
+from brimline.disks.task import DiskSettings, DiskTask
+from brimline.guard.ballast.task import BallastStatus
+from brimline.guard.followers.cordon import CordonReport
+from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
+from brimline.guard.gateway_link.published import OF_A_GATEWAY_THAT_ANSWERS
+from brimline.guard.gateway_link.task import GatewayReport
+from brimline.guard.moves.task import MoveReport
+from brimline.guard.percent.task import PercentTask
 from brimline.guard.publish import Publisher
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.metric import Metric
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, TopicPartition
-from brimline.observe.peer_volumes import LedTopic
+from brimline.observe.cluster.log_dirs import LedTopic
 from tests.decide.test_peer_disks import LIMITS, answer, described
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.gateways import fence, refused, state

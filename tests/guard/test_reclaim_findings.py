@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from brimline.decide.disk_state import DiskState
-from brimline.decide.reclaim import plan
-from brimline.decide.reclaim_tables import BrokerTables
-from brimline.guard.config import GuardConfig
-from brimline.guard.disk_task import DiskReport, VolumeStatus
+from brimline.decide.reclaim.plan import plan
+from brimline.decide.reclaim.tables import BrokerTables
+from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.guard.explain import Finding, Weight
-from brimline.guard.reclaim_findings import explain_ceiling, explain_rights, explain_survey
-from brimline.guard.reclaim_survey import ReclaimSurvey
+from brimline.guard.reclaim.findings import explain_ceiling, explain_rights, explain_survey
+from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.model import BrokerId, BrokerLogDirs, Bytes
 from brimline.model.reclaim import ReclaimPolicy
-from brimline.observe.replica_facts import ReplicaFacts
+from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import VolumeReading
+from brimline.settings.config import GuardConfig
 from tests.decide.reclaim_scenarios import tables_of
 from tests.guard.files import config
 

@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger_state import Pause
-from brimline.cli.glyphs import ASCII
-from brimline.cli.reclaim_shown import shown_reclaim
-from brimline.cli.table_reclaim_state import reclaim_lines
-from brimline.guard import keys
-from brimline.guard.reclaim_document import reclaim_document
-from brimline.guard.reclaim_metrics import reclaim_ages, reclaim_families
-from brimline.guard.reclaim_patterns import protected_patterns
-from brimline.guard.reclaim_report import TROUBLES, Doing, ReclaimReport
-from brimline.guard.reclaim_sentences import ceiling_sentence, does
-from brimline.guard.reclaim_settings import ReclaimSettings
+from brimline.act.ledger.state import Pause
+from brimline.cli.shared.glyphs import ASCII
+from brimline.cli.status.reclaim_shown import shown_reclaim
+from brimline.cli.status.table_parts import reclaim_lines
+from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
+from brimline.guard.reclaim.report import TROUBLES, Doing, ReclaimReport
+from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.words import ceiling_sentence, does
 from brimline.metrics.catalogue import CATALOGUE
+from brimline.metrics.metric import MetricFamily
 from brimline.model import Bytes
-from brimline.model.samples import MetricFamily
+from brimline.settings import keys
+from brimline.settings.landing import protected_patterns
 from tests.guard.files import FIRST_LINE, config, problems
 from tests.guard.reclaim_broker import Guarded, SmallBroker, SmallLock
 from tests.guard.ticking import TickingClock

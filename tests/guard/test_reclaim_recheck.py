@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.act.ledger_entries import PlannedTrim
+from brimline.act.ledger.entries import PlannedTrim
 from brimline.act.plan_file import CeilingFrom, FiledPlan
-from brimline.guard.reclaim_recheck import StillTrue, recheck, refuse_other_cluster
-from brimline.guard.reclaim_trims import planned_trims
+from brimline.guard.reclaim.recheck import StillTrue, recheck, refuse_other_cluster
+from brimline.guard.reclaim.trims import planned_trims
 from brimline.model import BadInput, BrokerId
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy, Views
 from tests.guard.reclaim_surveys import DEVICE, MADE_AT, MB, OFFSETS, UNLIMITED, ADisk, ALog

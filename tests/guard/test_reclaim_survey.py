@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger_entries import CycleId, SegmentRange
-from brimline.decide.blast_radius import blast_radius
-from brimline.decide.reclaim_floor import FloorKind
-from brimline.guard.reclaim_survey import Surveyor
-from brimline.guard.reclaim_trims import cycle_plan, doomed_range, planned_trims
+from brimline.act.ledger.entries import CycleId, SegmentRange
+from brimline.decide.reclaim.floor import FloorKind
+from brimline.decide.reclaim.summary import blast_radius
+from brimline.guard.reclaim.survey import Surveyor
+from brimline.guard.reclaim.trims import cycle_plan, doomed_range, planned_trims
 from brimline.model import Offset, TopicPartition
 from brimline.model.blast_radius import ConsumerGroup, GroupActivity, GroupsSeen
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy
 from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
-from brimline.observe.replica_facts import ReplicaFacts
+from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import LogDirReading
 from tests.guard.brokers import log_dir as described_log_dir
 from tests.guard.reclaim_broker import LOG_BYTES, SEGMENT, SmallBroker

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger_entries import CameBack, GivenUp, GivenUpTrim, Paused, Plan, Request, Resumed
+from brimline.act.ledger.entries import CameBack, GivenUp, GivenUpTrim, Paused, Plan, Request, Resumed
 from brimline.decide.disk_state import DiskState
-from brimline.guard.reclaim_cycles import LEFT_BEHIND, SUPERSEDED
-from brimline.guard.reclaim_report import Doing
-from brimline.guard.reclaim_task import JITTER, RETRY
+from brimline.guard.reclaim.cycles import LEFT_BEHIND, SUPERSEDED
+from brimline.guard.reclaim.report import Doing
+from brimline.guard.reclaim.task import JITTER, RETRY
 from brimline.model.reclaim import ReclaimPolicy
 from tests.guard.reclaim_broker import LOG_BYTES, SEGMENT, TOTAL, Guarded, SmallBroker, SmallLock
 from tests.guard.ticking import TickingClock
@@ -476,7 +476,7 @@ def test_files_that_no_broker_writes_are_a_named_state(
     def refuse(_tables: object) -> None:
         raise ValueError("the base offsets of a log's segments do not ascend")
 
-    monkeypatch.setattr("brimline.decide.reclaim.plan", refuse)
+    monkeypatch.setattr("brimline.decide.reclaim.plan.plan", refuse)
     report = guarded.run(10)
 
     assert report.doing is Doing.UNWATCHED

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from brimline.act.ledger_entries import CycleId, PassedOver
-from brimline.guard.reclaim_trims import cycle_plan
+from brimline.act.ledger.entries import CycleId, PassedOver
+from brimline.guard.reclaim.trims import cycle_plan
 from brimline.model import TopicPartition
 from brimline.model.reclaim import Views
 from tests.guard.reclaim_surveys import DEVICE, ADisk, ALog

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.guard import keys
-from brimline.guard.reload import reloaded
+from brimline.settings import keys
+from brimline.settings.reload import reloaded
 from tests.guard.files import BROKER, config
 from tests.waiting import PATIENCE_SECONDS, eventually
 

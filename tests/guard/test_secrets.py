@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from brimline.cli import main
-from brimline.guard import keys
-from brimline.guard.keys import KEYS, Kind
-from brimline.guard.reload import reloaded
 from brimline.model import BadInput
+from brimline.settings import keys
+from brimline.settings.keys import KEYS, Kind
+from brimline.settings.reload import reloaded
 from tests.guard.files import config, problems
 from tests.waiting import PATIENCE_SECONDS, eventually
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.guard import keys
+from brimline.settings import keys
 
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 GUARD, GATEWAY, SOCKET = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.guard.worker import Worker
+from brimline.service.worker import Worker
 from tests.waiting import PATIENCE_SECONDS
 
 

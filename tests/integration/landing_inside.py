@@ -17,20 +17,20 @@ from pathlib import Path
 import numpy as np
 
 from brimline.decide.disk_state import DiskLimits
-from brimline.decide.reclaim import plan
+from brimline.decide.reclaim.plan import plan
+from brimline.disks.task import DiskReport
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.clock import SystemClock
-from brimline.guard.config import load_config
-from brimline.guard.disk_task import DiskReport
-from brimline.guard.landing_child import SnapshotWriter
-from brimline.guard.landing_facts import snapshot_sections
-from brimline.guard.percent_task import PercentReport
-from brimline.guard.reclaim_survey import survey
+from brimline.guard.landing.child import SnapshotWriter
+from brimline.guard.landing.facts import snapshot_sections
+from brimline.guard.percent.task import PercentReport
+from brimline.guard.reclaim.survey import survey
 from brimline.landing.header import Header, Source
 from brimline.landing.place import LandingPlace
 from brimline.landing.tables import reclaim_tables
 from brimline.model import BrokerId, Bytes
-from brimline.observe.cluster_id import written_cluster_id
+from brimline.observe.cluster.topics import written_cluster_id
+from brimline.service.clock import SystemClock
+from brimline.settings.config import load_config
 from tests.landing.test_tables import assert_equal_tables
 
 _NO_LIMITS = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0), release_margin_percent=0)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from brimline.act.ledger_files import LedgerFiles
-from brimline.act.ledger_state import CycleRecord
-from brimline.act.ledger_story import Story, tell
+from brimline.act.ledger.files import LedgerFiles
+from brimline.act.ledger.state import CycleRecord
+from brimline.act.ledger.story import Story, tell
 from tests.integration.kafka_clients import meanwhile
 from tests.waiting import PATIENCE_SECONDS, eventually
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from brimline.act.ballast import NAME, Ballast
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import BallastAct, BallastEntry, Paused, Recorded
-from brimline.act.ledger_files import read_history
-from brimline.act.ledger_writing import LONGEST_TEXT
+from brimline.act.ledger.entries import BallastAct, BallastEntry, Paused, Recorded
+from brimline.act.ledger.files import read_history
+from brimline.act.ledger.ledger import Ledger
+from brimline.act.ledger.writing import LONGEST_TEXT
 from brimline.decide.ballast import BallastDecision, BallastRule
 from brimline.decide.disk_state import DiskLimits, Space
 from brimline.model import Bytes

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from brimline.act.ballast import NAME
-from brimline.act.ledger_entries import BallastAct, BallastEntry, Recorded
-from brimline.act.ledger_files import LedgerFiles, read_history
+from brimline.act.ledger.entries import BallastAct, BallastEntry, Recorded
+from brimline.act.ledger.files import LedgerFiles, read_history
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic, produce

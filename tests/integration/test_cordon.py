@@ -10,9 +10,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from brimline import ClientConfig
 from brimline.act.broker_setting import BrokerSetting
 from brimline.act.cordon_setting import KEY
-from brimline.act.ledger_entries import CordonEntry
-from brimline.act.ledger_files import LedgerFiles
-from brimline.act.ledger_story import Act, tell
+from brimline.act.ledger.entries import CordonEntry
+from brimline.act.ledger.files import LedgerFiles
+from brimline.act.ledger.story import Act, tell
 from brimline.model import BrokerId
 from brimline.sandbox import Sandbox
 from tests.integration.cluster import create_topic

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from brimline.act.ledger_state import TrimPhase
-from brimline.act.trim_cluster import TrimCluster
-from brimline.act.trim_rules import PartitionNow, Problem
+from brimline.act.ledger.state import TrimPhase
+from brimline.act.trims.cluster import TrimCluster
+from brimline.act.trims.rules import PartitionNow, Problem
 from brimline.model import BrokerId, Bytes, Failure, KafkaError, Offset, TopicPartition
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.delete_records import delete_records
-from brimline.observe.java_properties import JavaProperties, PropertyEntry
-from brimline.observe.offsets import OffsetSpec, list_offsets
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.delete_records import delete_records
+from brimline.observe.cluster.offsets import OffsetSpec, list_offsets
+from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.cluster import create_topic, produce
 from tests.integration.kafka_clients import kafka_admin, kafka_consumer

@@ -13,7 +13,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from brimline.gateway.fetch_skips import LONGEST_SECONDS
+from brimline.gateway.rules.follower_orders import LONGEST_SECONDS
 from brimline.sandbox import Sandbox, SandboxSpec
 from tests.integration.cluster import create_topic
 from tests.integration.full_disks import NO_LIMIT, SMALL_SEGMENTS, admin_client, end_offset, topic_id

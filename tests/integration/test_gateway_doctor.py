@@ -12,9 +12,9 @@ from brimline import ClientConfig
 from brimline.act.broker_setting import BrokerSetting
 from brimline.act.move_pause import KEY, PAUSED
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed
-from brimline.observe.address_rules import AddressRules, ask_address_rules
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.java_properties import parse_properties
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.address_rules import AddressRules, ask_address_rules
+from brimline.observe.properties.java_properties import parse_properties
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.cluster import brimline_inside
 from tests.integration.guarded import QUICK, write_config

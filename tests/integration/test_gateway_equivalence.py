@@ -18,7 +18,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, 
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from brimline.wire.gateway_mark import GATEWAY_API_KEY
+from brimline.wire.api_versions import GATEWAY_API_KEY
 from tests.integration.cluster import admin, create_topic, produce
 from tests.integration.full_disks import NEVER_LATE
 from tests.integration.gatewayed import gateway

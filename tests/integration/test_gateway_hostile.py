@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 
 from brimline.sandbox import Sandbox
-from brimline.torture.hostile.mutations import mutated
-from brimline.torture.hostile.odd_produce import odd_requests
+from brimline.torture.hostile.frames import mutated
+from brimline.torture.hostile.produce import odd_requests
 from tests.integration.cluster import create_topic
 from tests.integration.full_disks import NO_LIMIT, create_topic_in, end_offset, topic_id, two_disks
 from tests.integration.gatewayed import RunningGateway, gateway

@@ -10,11 +10,11 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from brimline import ClientConfig
-from brimline.guard.address_task import AddressTask
-from brimline.guard.gateway_source import OWN_ADDRESS
+from brimline.gateway.net.source import OWN_ADDRESS
+from brimline.guard.gateway_link.address_limits import AddressTask
 from brimline.model import Bytes, Failure
-from brimline.observe.address_rules import ask_connection_rules
-from brimline.observe.connection import Connection, Deadline
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.address_rules import ask_connection_rules
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.cluster import create_topic
 from tests.integration.gatewayed import gateway

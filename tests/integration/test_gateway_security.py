@@ -14,9 +14,9 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from brimline import Admin, BrokerId, ClientConfig, DescribeLogDirsOptions
-from brimline.gateway.sequence_memory import DEFAULT_CAPACITY
+from brimline.gateway.rules.sequence_memory import DEFAULT_CAPACITY
 from brimline.model import Bytes, FailureKind
-from brimline.observe.java_properties import JavaProperties, PropertyEntry
+from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from brimline.sandbox.certificates import Authority
 from brimline.torture.clients.table import JAVA_4, KAFKA_PYTHON, LIBRDKAFKA_IDEMPOTENT, Client

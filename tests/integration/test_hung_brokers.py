@@ -7,7 +7,7 @@ import pytest
 
 from brimline import Admin, BrokerId, ClientConfig, DescribeLogDirsOptions, TopicPartition
 from brimline.model import Bytes, FailureKind, Reason, ReplicaInfo
-from brimline.observe.admin import DescribeLogDirsResult
+from brimline.observe.cluster.admin import DescribeLogDirsResult
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.wire.remote_log_metadata import metadata_partition
 from tests.integration.cluster import CALM, TIERED, create_topic, hung, produce

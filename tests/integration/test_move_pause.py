@@ -15,9 +15,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from brimline.act.move_pause import KEY, PAUSED
 from brimline.model import BrokerId, Bytes
-from brimline.observe.alter_broker_config import own_dynamic_value
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.connection import Connection, Deadline
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.alter_broker_config import own_dynamic_value
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic
 from tests.integration.gatewayed import ENFORCING, state_dir

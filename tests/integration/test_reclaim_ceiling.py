@@ -11,8 +11,8 @@ from kafka import KafkaAdminClient
 from kafka import TopicPartition as Partition
 from kafka.admin import OffsetSpec
 
-from brimline.act.ledger_files import LedgerFiles
-from brimline.act.ledger_state import TrimPhase
+from brimline.act.ledger.files import LedgerFiles
+from brimline.act.ledger.state import TrimPhase
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic

@@ -19,18 +19,18 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ToCommit
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from brimline.act.ledger_files import LedgerFiles
-from brimline.act.ledger_state import CycleRecord, TrimPhase
-from brimline.act.ledger_story import tell
+from brimline.act.ledger.files import LedgerFiles
+from brimline.act.ledger.state import CycleRecord, TrimPhase
+from brimline.act.ledger.story import tell
 from brimline.model import BrokerId, Bytes, FailureKind, Offset, TopicPartition
 from brimline.model.blast_radius import GroupActivity
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.cluster_id import cluster_id
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.delete_records import delete_records
-from brimline.observe.group_offsets import committed_offsets
-from brimline.observe.java_properties import JavaProperties, PropertyEntry
-from brimline.observe.offsets import OffsetSpec, list_offsets
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.delete_records import delete_records
+from brimline.observe.cluster.group_offsets import committed_offsets
+from brimline.observe.cluster.offsets import OffsetSpec, list_offsets
+from brimline.observe.cluster.topics import cluster_id
+from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.guarded import write_config

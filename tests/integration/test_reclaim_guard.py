@@ -11,9 +11,9 @@ import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import Paused, Resumed
-from brimline.act.ledger_state import CycleRecord, TrimPhase
+from brimline.act.ledger.entries import Paused, Resumed
+from brimline.act.ledger.ledger import Ledger
+from brimline.act.ledger.state import CycleRecord, TrimPhase
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import brimline, create_topic

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from kafka.admin import NewTopic
 
-from brimline.act.ledger_entries import Request
-from brimline.act.ledger_files import Damage, LedgerFiles, read_history
+from brimline.act.ledger.entries import Request
+from brimline.act.ledger.files import Damage, LedgerFiles, read_history
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic, replicas_on_disk

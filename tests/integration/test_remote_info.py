@@ -12,8 +12,8 @@ from kafka import TopicPartition as ClientPartition
 
 from brimline import BrokerId, ClientConfig, DescribeLogDirsOptions
 from brimline.model import Bytes, Reason, ReplicaInfo, TopicPartition
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.offsets import OffsetSpec, list_offsets
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.offsets import OffsetSpec, list_offsets
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import (
     RATHER_CALM,

@@ -18,10 +18,10 @@ from brimline import BrokerLogDirs
 from brimline.model import Bytes, TopicPartition
 from brimline.model.scan import FileKind, FolderKind, LogDirScan, TimestampSource
 from brimline.model.scan_figures import Difference, OnlyLocalReason, OnlyLocalSize, Reconciliation, Term
-from brimline.observe.remote_log import RemoteLogTable
-from brimline.observe.scan import LogDirScanner
-from brimline.observe.scan_only_local import only_local_sizes
-from brimline.observe.scan_reconcile import reconcile
+from brimline.observe.remote.remote_log import RemoteLogTable
+from brimline.observe.scan.exact_only_local import only_local_sizes
+from brimline.observe.scan.reconcile import reconcile
+from brimline.observe.scan.scanner import LogDirScanner
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment

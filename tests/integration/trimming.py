@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import CycleId, Plan, PlannedTrim, SegmentRange
-from brimline.act.ledger_state import CycleRecord
-from brimline.act.trim_cluster import TrimCluster
-from brimline.act.trim_files import files_left
-from brimline.act.trim_pace import TrimPace
-from brimline.act.trims import TrimExecutor
+from brimline.act.ledger.entries import CycleId, Plan, PlannedTrim, SegmentRange
+from brimline.act.ledger.ledger import Ledger
+from brimline.act.ledger.state import CycleRecord
+from brimline.act.trims.cluster import TrimCluster
+from brimline.act.trims.files import files_left
+from brimline.act.trims.rules import TrimPace
+from brimline.act.trims.trims import TrimExecutor
 from brimline.model import Bytes, Offset, TopicPartition
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.scan import LogDirScanner
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.scan.scanner import LogDirScanner
 from brimline.sandbox import Sandbox
 from tests.waiting import PATIENCE_SECONDS
 

@@ -6,11 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from brimline.landing.assemble import tables_of
-from brimline.landing.columns import Sections
 from brimline.landing.header import Header, Source
-from brimline.landing.sections import LogFigures, NamedTopic, VolumeRow, nothing_known, sections_of
-from brimline.landing.writer import encode
+from brimline.landing.sections import LogFigures, NamedTopic, Sections, VolumeRow, nothing_known, sections_of
+from brimline.landing.writer import encode, tables_of
 from brimline.model.reclaim import ReclaimTables
 from tests.decide.reclaim_worlds import world
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from brimline.landing.assemble import tables_of
-from brimline.landing.columns import read_columns, write_columns
+from brimline.landing.sections import read_columns, write_columns
+from brimline.landing.writer import tables_of
 from brimline.model.reclaim import ReclaimTables
 from tests.decide.reclaim_worlds import worlds
 from tests.landing.snapshots import sections, some_tables, with_devices_apart

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.landing.delivery import deliver
+from brimline.landing.delivery import Spool, deliver
 from brimline.landing.place import PlaceFailed
-from brimline.landing.spool import Spool
 from tests.landing.snapshots import HEADER
 
 LIMIT = 100

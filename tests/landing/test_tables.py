@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from brimline.decide.reclaim import plan
+from brimline.decide.reclaim.plan import plan
 from brimline.landing.reader import BadSnapshot, QuarantineReason, Snapshot
 from brimline.landing.schema import LOGS, SECTIONS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.tables import numpy_column, reclaim_tables

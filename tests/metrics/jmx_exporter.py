@@ -12,11 +12,10 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from brimline.sandbox import ivy
-from brimline.sandbox.caches import cache_dir
-from brimline.sandbox.jar_cache import install
+from brimline.sandbox.jars import ivy
+from brimline.sandbox.jars.cache import cache_dir, install
+from brimline.sandbox.jars.lock import Coordinates, LockedJar
 from brimline.sandbox.java import QUICK_START, find_java
-from brimline.sandbox.lock import Coordinates, LockedJar
 from tests.metrics.waiting import free_port
 from tests.waiting import PATIENCE_SECONDS, eventually
 

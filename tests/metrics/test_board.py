@@ -4,7 +4,7 @@ import pytest
 
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
-from brimline.model.samples import MetricFamily
+from brimline.metrics.metric import MetricFamily
 
 
 def test_a_family_replaces_the_one_before() -> None:

@@ -8,7 +8,7 @@ from brimline.metrics import catalogue
 from brimline.metrics.bridge_jar import NoBridge
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge, next_pause
 from brimline.metrics.jmx_child import Child, ChildGone, Wake
-from brimline.model.samples import MetricFamily
+from brimline.metrics.metric import MetricFamily
 from tests.metrics.jvm_model import JvmModel
 
 PARTITIONS = (("orders", "0"), ("orders", "1"))

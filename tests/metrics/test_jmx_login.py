@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from brimline.guard.config import read_config
 from brimline.guard.explain import Weight, explain_config
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeStatus, JmxBridge
-from brimline.metrics.jmx_login import JmxLogin
-from brimline.metrics.jmx_settings import JmxSettings
-from brimline.observe.java_properties import parse_properties
+from brimline.metrics.jmx_settings import JmxLogin, JmxSettings
+from brimline.observe.properties.java_properties import parse_properties
 from brimline.sandbox.java import QUICK_START, find_java
+from brimline.settings.config import read_config
 from tests.guard.files import config
 from tests.metrics.bridges import serving
 from tests.metrics.waiting import free_port

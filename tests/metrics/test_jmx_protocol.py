@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from brimline.metrics import catalogue
 from brimline.metrics.catalogue import BY_NAME
 from brimline.metrics.jmx_protocol import BeanTable, end_of_batch
-from brimline.model.samples import MetricFamily
+from brimline.metrics.metric import MetricFamily
 from tests.metrics.jvm_model import JvmModel
 
 PARTITIONS = (("orders", "0"), ("orders", "1"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.metrics.object_names import jmx_sanitize
+from brimline.metrics.metric import jmx_sanitize
 
 UNQUOTED = {"\\": "\\", '"': '"', "*": "*", "?": "?", "n": "\n"}
 

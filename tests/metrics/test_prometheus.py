@@ -14,9 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from brimline.metrics import catalogue
 from brimline.metrics.catalogue import CATALOGUE
-from brimline.metrics.metric import Kind, Metric
+from brimline.metrics.metric import Kind, Metric, MetricFamily
 from brimline.metrics.prometheus import PrometheusRenderer, TextFormat
-from brimline.model.samples import MetricFamily
 
 Parse = Callable[[str], Iterable[ParsedMetric]]
 FORMATS = [(TextFormat.TEXT, parse_text), (TextFormat.OPEN_METRICS, parse_open_metrics)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.fleet.errors import FleetError
+from brimline.fleet.session.errors import FleetError
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
 from brimline.model.secrets import shown, without_login
 

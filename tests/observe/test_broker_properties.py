@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from brimline.observe.broker_properties import BrokerProperties, BrokerPropertiesReader, ClientAuth, is_read
-from brimline.observe.connection_limits import ConnectionLimits
-from brimline.observe.java_properties import parse_properties
+from brimline.observe.properties.broker_properties import BrokerProperties, BrokerPropertiesReader, ClientAuth, is_read
+from brimline.observe.properties.connection_limits import ConnectionLimits
+from brimline.observe.properties.java_properties import parse_properties
 
 
 def read(text: str, cwd: str | None = None) -> tuple[BrokerProperties, BrokerPropertiesReader]:

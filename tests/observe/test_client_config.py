@@ -8,9 +8,8 @@ from kafka import KafkaConsumer
 from kafka.net.manager import KafkaConnectionManager
 
 from brimline.model import BadInput
-from brimline.observe.client_config import ClientConfig, SecurityProtocol
-from brimline.observe.client_property_names import KNOWN, REFUSED
-from brimline.observe.java_properties import JavaProperties, PropertyEntry
+from brimline.observe.client.config import KNOWN, REFUSED, ClientConfig, SecurityProtocol
+from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -13,10 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from brimline.model import BadInput
-from brimline.observe.client_tls import tls_context_of
-from brimline.observe.java_properties import JavaProperties, PropertyEntry
-from brimline.observe.pem_stores import load_key
-from brimline.observe.property_reader import PropertyReader
+from brimline.observe.client.tls import tls_context_of
+from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry, PropertyReader
+from brimline.observe.properties.pem_stores import load_key
 
 
 @cache

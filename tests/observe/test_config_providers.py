@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from brimline.observe.config_providers import resolve_references
-from brimline.observe.java_properties import JavaProperties, parse_properties
+from brimline.observe.properties.config_providers import resolve_references
+from brimline.observe.properties.java_properties import JavaProperties, parse_properties
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 

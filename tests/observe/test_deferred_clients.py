@@ -11,7 +11,9 @@ def run(script: str) -> str:
 
 
 def test_describing_a_cluster_imports_no_client() -> None:
-    loaded = run("import sys, brimline.observe.admin; print([m for m in sys.modules if m.startswith('kafka.')])")
+    loaded = run(
+        "import sys, brimline.observe.cluster.admin; print([m for m in sys.modules if m.startswith('kafka.')])"
+    )
 
     assert "kafka.net.manager" in loaded
     assert "kafka.producer" not in loaded
@@ -27,15 +29,13 @@ def test_describing_a_cluster_imports_no_client() -> None:
         "from kafka import *; print(KafkaConsumer.__name__)",
     ],
 )
-@pytest.mark.parametrize("before", ["import brimline.observe.admin\n", ""], ids=["after ours", "alone"])
+@pytest.mark.parametrize("before", ["import brimline.observe.cluster.admin\n", ""], ids=["after ours", "alone"])
 def test_others_in_the_process_see_the_whole_package(before: str, script: str) -> None:
     assert run(before + script) == "KafkaConsumer"
 
 
 def test_a_name_that_is_not_there_is_missing_as_ever() -> None:
-    said = run(
-        "import brimline.observe.admin, kafka\ntry: kafka.NoSuchThing\nexcept AttributeError as error: print(error)"
-    )
+    said = run("import brimline.observe, kafka\ntry: kafka.NoSuchThing\nexcept AttributeError as error: print(error)")
 
     assert said == "module 'kafka' has no attribute 'NoSuchThing'"
 

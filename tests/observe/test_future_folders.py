@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from brimline.model import FailureKind, ObservationFailed, TopicPartition
-from brimline.observe.future_folders import partitions_moving_into
+from brimline.observe.scan.names import partitions_moving_into
 
 ID = "0123456789abcdef0123456789abcdef"
 

@@ -11,8 +11,8 @@ from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
 from brimline.model import BrokerId, Failure, FailureKind, Offset, TopicPartition
 from brimline.model.blast_radius import ConsumerGroup, GroupActivity, GroupsSeen
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.group_offsets import GROUPS_AT_ONCE, NAMED_PARTITIONS, committed_offsets
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.group_offsets import GROUPS_AT_ONCE, NAMED_PARTITIONS, committed_offsets
 
 ORDERS = TopicPartition("orders", 0)
 GROUP_AUTHORIZATION_FAILED, COORDINATOR_LOADING, GROUP_ID_NOT_FOUND = 30, 14, 69

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from brimline.observe.jaas_config import LoginModule, parse_jaas_config
+from brimline.observe.client.login import LoginModule, parse_jaas_config
 from tests.waiting import PATIENCE_SECONDS
 
 

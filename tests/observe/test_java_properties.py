@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from brimline.model import BadInput
-from brimline.observe.java_properties import JavaProperties, PropertyEntry, load_properties, parse_properties
+from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry, load_properties, parse_properties
 from tests.waiting import PATIENCE_SECONDS
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.model import BadInput
-from brimline.observe.java_properties import parse_properties
-from brimline.observe.jks_store import read_jks
-from brimline.observe.key_stores import ListenerTls, listener_tls, read_key_store, tls_keys
+from brimline.observe.properties.java_properties import parse_properties
+from brimline.observe.properties.jks_store import read_jks
+from brimline.observe.properties.key_stores import ListenerTls, listener_tls, read_key_store, tls_keys
 from tests.observe.key_store_files import PASSWORD, Issued, issue, jks, keytool
 
 ROOT = issue("root", is_authority=True)
@@ -77,7 +77,7 @@ def test_a_pkcs12_store_that_java_made(options: tuple[str, ...], tmp_path: Path)
 
 
 def test_what_is_missing_for_pkcs12_is_named(pkcs12_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "brimline.observe.pkcs12_store", raising=False)
+    monkeypatch.delitem(sys.modules, "brimline.observe.properties.pkcs12_store", raising=False)
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
 
     problem = refused(f"ssl.keystore.location={pkcs12_store}\nssl.keystore.password={PASSWORD}")

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from brimline.model import Bytes, Offset, Reason
-from brimline.observe.only_local import only_local_in_files
+from brimline.observe.remote.only_local import only_local_in_files
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
 
 

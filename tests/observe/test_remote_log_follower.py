@@ -9,12 +9,11 @@ from uuid import UUID
 import pytest
 
 from brimline.model import BrokerId, Failure, FailureKind, Offset, TopicPartition
-from brimline.observe import remote_log_follower
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.fetch import Fetched
-from brimline.observe.offsets import OffsetSpec
-from brimline.observe.remote_log import RemoteLogs
-from brimline.observe.remote_log_follower import RemoteLogFollower
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.fetch import Fetched
+from brimline.observe.cluster.offsets import OffsetSpec
+from brimline.observe.remote import remote_log as remote_log_follower
+from brimline.observe.remote.remote_log import RemoteLogFollower, RemoteLogs
 from tests.wire.test_remote_log_metadata import SEGMENT_ID, TOPIC_ID, segment_record, update_record
 
 THIS, OTHER = (TOPIC_ID, 3), (UUID(int=5), 0)

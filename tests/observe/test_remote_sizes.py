@@ -3,8 +3,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from brimline.model import Bytes, Offset, Reason
-from brimline.observe.remote_log import RemoteLogTable
-from brimline.observe.remote_sizes import only_local_size, remote_size
+from brimline.observe.remote.remote_log import RemoteLogTable
+from brimline.observe.remote.sizes import only_local_size, remote_size
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
 from tests.wire.test_remote_log_metadata import SEGMENT_ID, segment_record, update_record
 from tests.wire.test_remote_log_metadata import TOPIC_ID as WRITTEN_TOPIC_ID

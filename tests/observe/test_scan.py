@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from brimline.model.scan import FileKind, FolderKind, FolderState, LogDirScan, TimestampSource
-from brimline.observe import scan, scan_folders
-from brimline.observe.scan import LogDirScanner
-from brimline.observe.scan_folders import list_open
-from brimline.observe.scan_timestamps import read_timestamps
+from brimline.observe.scan import folders as scan_folders
+from brimline.observe.scan import scanner as scan
+from brimline.observe.scan.folders import list_open
+from brimline.observe.scan.scanner import LogDirScanner
+from brimline.observe.scan.timestamps import read_timestamps
 from tests.observe.log_dir_trees import INDEX_BYTES, assert_same, du, entries, later, make_replica
 
 HEX = "0123456789abcdef0123456789abcdef"

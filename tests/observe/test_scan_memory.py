@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from brimline.model.scan import TimestampSource
-from brimline.observe.scan import LogDirScanner
+from brimline.observe.scan.scanner import LogDirScanner
 from tests.observe.log_dir_trees import (
     assert_same,
     close_segment,

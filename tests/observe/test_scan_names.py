@@ -5,8 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.model.scan import FileKind, FolderKind
-from brimline.observe.scan_name_columns import NO_OFFSET, NOT_A_SEGMENT_FILE, read_segment_names
-from brimline.observe.scan_names import FolderName, file_kind, read_folder_name
+from brimline.observe.scan.names import (
+    NO_OFFSET,
+    NOT_A_SEGMENT_FILE,
+    FolderName,
+    file_kind,
+    read_folder_name,
+    read_segment_names,
+)
 
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=249).filter(lambda topic: topic not in (".", ".."))
 PARTITIONS = st.integers(0, 2**31 - 1)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from brimline.model import Bytes, Offset
 from brimline.model.scan_figures import OnlyLocalReason, OnlyLocalSize
-from brimline.observe.scan import LogDirScanner
-from brimline.observe.scan_only_local import only_local_sizes
-from brimline.observe.upload_coverage import coverage, covered_ranges
+from brimline.observe.remote.only_local import coverage, covered_ranges
+from brimline.observe.scan.exact_only_local import only_local_sizes
+from brimline.observe.scan.scanner import LogDirScanner
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
 from tests.observe.log_dir_trees import TOPIC_ID, later, make_replica
 from tests.observe.test_scan_reconcile import HEX

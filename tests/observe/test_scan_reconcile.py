@@ -7,8 +7,8 @@ import numpy as np
 from brimline.model import KafkaError, LogDirDescription, ReplicaColumns, TopicPartition
 from brimline.model.scan import LogDirScan
 from brimline.model.scan_figures import Difference, Term
-from brimline.observe.scan import LogDirScanner
-from brimline.observe.scan_reconcile import reconcile
+from brimline.observe.scan.reconcile import reconcile
+from brimline.observe.scan.scanner import LogDirScanner
 from tests.observe.log_dir_trees import du, later, make_replica
 from tests.observe.test_scan import rich_log_dir
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from brimline.sandbox.class_archive import archive_beside, kafka_command, make_archive
-from brimline.sandbox.jar_cache import kafka_jars
-from brimline.sandbox.java import stock_jars
+from brimline.sandbox.jars.cache import kafka_jars
+from brimline.sandbox.java import archive_beside, kafka_command, make_archive, stock_jars
 from brimline.sandbox.spec import DEFAULT_VERSION
 
 pytestmark = pytest.mark.integration
@@ -26,7 +25,7 @@ def test_a_broker_takes_its_classes_from_the_archive() -> None:
 def test_a_broken_archive_is_no_archive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     archive = tmp_path / "broken.jsa"
     archive.write_bytes(b"nothing of the kind")
-    monkeypatch.setattr("brimline.sandbox.class_archive.archive_beside", lambda _: archive)
+    monkeypatch.setattr("brimline.sandbox.java.archive_beside", lambda _: archive)
     with Sandbox() as sandbox:
         answer = sandbox.java_tool("topics", "--bootstrap-server", sandbox.bootstrap_servers, "--list")
     assert (answer.returncode, answer.stdout.strip(), answer.stderr) == (0, "", "")
@@ -35,5 +34,5 @@ def test_a_broken_archive_is_no_archive(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_without_an_archive_no_option_names_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     jars = stock_jars(kafka_jars(DEFAULT_VERSION))
     assert archive_beside(jars).parent == jars[0].parent
-    monkeypatch.setattr("brimline.sandbox.class_archive.archive_beside", lambda _: tmp_path / "none.jsa")
+    monkeypatch.setattr("brimline.sandbox.java.archive_beside", lambda _: tmp_path / "none.jsa")
     assert not any("Archive" in word for word in kafka_command(jars, "kafka.Kafka", []))

@@ -9,9 +9,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from brimline.sandbox import DownloadFailed, MissingPart, ivy
+from brimline.sandbox import DownloadFailed, MissingPart
 from brimline.sandbox.certificates import Authority
-from brimline.sandbox.lock import Coordinates
+from brimline.sandbox.jars import ivy
+from brimline.sandbox.jars.lock import Coordinates
 
 
 def test_a_module_with_two_jars_is_one_dependency() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from brimline.sandbox import DownloadFailed, JarMismatch
-from brimline.sandbox.jar_cache import install
-from brimline.sandbox.lock import Coordinates, LockedJar
+from brimline.sandbox.jars.cache import install
+from brimline.sandbox.jars.lock import Coordinates, LockedJar
 
 CONTENT = b"a jar"
 JARS = tuple(

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from brimline.sandbox import BadSpec
-from brimline.sandbox.lock import LOCK_FILE, Coordinates, LockedJar, jars_of, read_lock, write_lock
+from brimline.sandbox.jars.lock import LOCK_FILE, Coordinates, LockedJar, jars_of, read_lock, write_lock
 
 CLIENTS_TEST = Coordinates("org.apache.kafka", "kafka-clients", "4.3.1", "test")
 

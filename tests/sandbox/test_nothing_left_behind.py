@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brimline.sandbox import BrokerFailed, Sandbox, SandboxGone, SandboxSpec, VolumeSpec
-from brimline.sandbox.caches import cache_dir
+from brimline.sandbox.jars.cache import cache_dir
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.sandbox.caches import cache_dir
-from brimline.sandbox.jar_cache import kafka_jars
+from brimline.sandbox.jars.cache import cache_dir, kafka_jars
 
 pytestmark = [
     pytest.mark.integration,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
-from brimline.torture.log_offsets import LOG_END, LogOffset, log_offsets
+from brimline.torture.read_back import LOG_END, LogOffset, log_offsets
 
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Answered = ListOffsetsResponse.ListOffsetsTopicResponse

@@ -7,10 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
-from brimline.wire.api_versions import MAX_VERSION, client_software, patched_response
-from brimline.wire.errors import Malformed, WireError
-from brimline.wire.gateway_mark import GATEWAY_API_KEY, GATEWAY_API_VERSIONS
-from brimline.wire.primitives import Writer
+from brimline.wire.api_versions import (
+    GATEWAY_API_KEY,
+    GATEWAY_API_VERSIONS,
+    MAX_VERSION,
+    client_software,
+    patched_response,
+)
+from brimline.wire.primitives import Malformed, WireError, Writer
 from tests.wire.produce_messages import Tags, int16, int32, unknown_tags, write_tags
 
 VERSIONS = range(MAX_VERSION + 1)

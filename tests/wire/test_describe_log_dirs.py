@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from brimline.model import KafkaError, LogDirDescription, TopicPartition
 from brimline.wire import describe_log_dirs as wire
 from brimline.wire.describe_log_dirs import AnsweredTopics, decode_response
-from brimline.wire.describe_log_dirs_layout import MAX_VERSION, MIN_VERSION, Layout
-from brimline.wire.errors import WireError
-from brimline.wire.primitives import Reader, Writer
+from brimline.wire.describe_log_dirs_request import MAX_VERSION, MIN_VERSION, Layout
+from brimline.wire.primitives import Reader, WireError, Writer
 from tests.wire.log_dirs_answers import Dir, Row, dirs, encoded
 
 VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.model import Reason
-from brimline.model.kafka_errors import CLUSTER_AUTHORIZATION_FAILED
+from brimline.model.failures import CLUSTER_AUTHORIZATION_FAILED
 from brimline.wire import describe_log_dirs as wire
 from brimline.wire.describe_log_dirs import decode_layout
 from brimline.wire.describe_log_dirs_answer import (
@@ -21,9 +21,8 @@ from brimline.wire.describe_log_dirs_answer import (
     without_additions,
     write_payload,
 )
-from brimline.wire.describe_log_dirs_layout import KIP_1187, MAX_VERSION, MIN_VERSION, Layout
-from brimline.wire.errors import WireError
-from brimline.wire.primitives import Reader
+from brimline.wire.describe_log_dirs_request import KIP_1187, MAX_VERSION, MIN_VERSION, Layout
+from brimline.wire.primitives import Reader, WireError
 from tests.wire.log_dirs_answers import Dir, LayoutWriter, Row, dirs, encoded, tag_section
 
 VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)

@@ -17,7 +17,7 @@ from brimline.wire.describe_log_dirs_explained import (
     find_tag,
     with_tag,
 )
-from brimline.wire.errors import WireError
+from brimline.wire.primitives import WireError
 from tests.wire.log_dirs_answers import tag_section
 
 reasons = st.lists(st.tuples(st.sampled_from(Reason), st.sampled_from(Reason)), max_size=50)

@@ -9,16 +9,20 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeLogDirsRequest
 
 from brimline.wire.describe_log_dirs_explained import TAG
-from brimline.wire.describe_log_dirs_layout import API_KEY, KIP_1187, MAX_VERSION, MIN_VERSION, Layout
 from brimline.wire.describe_log_dirs_request import (
+    API_KEY,
+    KIP_1187,
     LARGEST_READ,
+    MAX_VERSION,
+    MIN_VERSION,
     AskedLogDirs,
+    Layout,
     encode_explained_request,
     encode_request,
     read_request,
     request_for_broker,
 )
-from brimline.wire.errors import WireError
+from brimline.wire.primitives import WireError
 from tests.wire.log_dirs_answers import tag_section, topic_names
 
 VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)

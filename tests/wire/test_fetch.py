@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from brimline.wire.errors import Malformed, WireError
 from brimline.wire.fetch import MOST_ENTRIES, FetchIndex, index_fetch, rewritten_fetch
+from brimline.wire.primitives import Malformed, WireError
 from tests.wire.fetch_messages import (
     VERSIONS,
     Forgotten,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from brimline.wire.errors import Malformed, WireError
 from brimline.wire.fetch_response import RewrittenAnswer, rewritten_answer
+from brimline.wire.primitives import Malformed, WireError
 from tests.wire.fetch_messages import (
     VERSIONS,
     Answer,

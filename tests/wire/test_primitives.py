@@ -2,8 +2,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from brimline.wire.errors import Malformed, Truncated
-from brimline.wire.primitives import MOST_TAGS, Reader, Writer, encoded_count, tags_end, uvarint_at
+from brimline.wire.primitives import (
+    MOST_TAGS,
+    Malformed,
+    Reader,
+    Truncated,
+    Writer,
+    encoded_count,
+    tags_end,
+    uvarint_at,
+)
 
 
 def written(number: int) -> bytes:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatch
 
-from brimline.torture.hostile.odd_produce import Odd, odd_requests
-from brimline.wire.errors import Malformed, WireError
+from brimline.torture.hostile.produce import Odd, odd_requests
+from brimline.wire.primitives import Malformed, WireError
 from brimline.wire.produce import MOST_ENTRIES, ProduceIndex, emptied, index_produce, read_acks, without
 from tests.wire.produce_messages import (
     FIRST_VERSION_WITH_TOPIC_ID,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceResponse
 
-from brimline.wire.errors import Malformed, WireError
+from brimline.wire.primitives import Malformed, WireError
 from brimline.wire.produce import ProducePart
 from brimline.wire.produce_response import Refusal, RefusedPart, error_codes, refusing_response
 from tests.wire.produce_messages import (

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.model import Bytes, Offset
-from brimline.wire.errors import WireError
-from brimline.wire.primitives import Writer
+from brimline.wire.primitives import WireError, Writer
 from brimline.wire.remote_log_metadata import (
     RemoteSegment,
     RemoteSegmentUpdate,

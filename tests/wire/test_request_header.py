@@ -8,8 +8,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.sasl import SaslHandshakeRequest
 
-from brimline.wire.errors import Malformed, Truncated, WireError
-from brimline.wire.primitives import Writer
+from brimline.wire.primitives import Malformed, Truncated, WireError, Writer
 from brimline.wire.request_header import (
     API_VERSIONS,
     DESCRIBE_LOG_DIRS,

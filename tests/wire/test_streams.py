@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.wire.errors import Malformed, WireError
 from brimline.wire.in_flight import Expected, InFlight, OwnAnswer
+from brimline.wire.primitives import Malformed, WireError
 from brimline.wire.request_stream import Request, RequestStream
 from brimline.wire.response_stream import ResponseStream
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import BallastAct, BallastEntry
+from brimline.act.ledger.entries import BallastAct, BallastEntry
+from brimline.act.ledger.ledger import Ledger
 from brimline.decide.ballast import BallastDecision, BallastRule, decide_ballast
 from brimline.decide.disk_state import Space
-from brimline.durable_files import NotRecorded
 from brimline.model import BrimlineError, Bytes, human_bytes
-from brimline.observe.scan_names import BALLAST
+from brimline.observe.scan.names import BALLAST
 from brimline.observe.volumes import META_PROPERTIES
+from brimline.service.durable_files import NotRecorded
 
 NAME = BALLAST
 _BLOCK = 512

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from brimline.act.cordon_setting import EVERY_LOG_DIR
-from brimline.act.ledger import Ledger
-from brimline.act.ledger_entries import CordonAct, CordonEntry
+from brimline.act.ledger.entries import CordonAct, CordonEntry
+from brimline.act.ledger.ledger import Ledger
 
 OPENED = "it has room again, or is the last place for new replicas, or cordoning was switched off"
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import TypeVar
 
 from brimline.model import BrokerId, ObservationFailed
-from brimline.observe.alter_broker_config import alter_own_dynamic_list, own_dynamic_list
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.connection import Connection, Deadline
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.alter_broker_config import alter_own_dynamic_list, own_dynamic_list
 
 KEY = "cordoned.log.dirs"
 EVERY_LOG_DIR = "*"

@@ -47,9 +47,9 @@ from enum import Enum
 from pathlib import Path
 from uuid import UUID
 
-from brimline.act.ledger_entries import PlannedTrim, SegmentRange
-from brimline.act.ledger_lines import time_text
-from brimline.act.ledger_writing import topic_id_text
+from brimline.act.ledger.entries import PlannedTrim, SegmentRange
+from brimline.act.ledger.files import time_text
+from brimline.act.ledger.writing import topic_id_text
 from brimline.model import BadInput, BrokerId, Bytes, Offset, TopicPartition
 from brimline.model.reclaim import ReclaimPolicy
 

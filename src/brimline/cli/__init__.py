@@ -30,8 +30,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _run(arguments: "Sequence[str]", *, debug: bool) -> int:
-    from brimline.cli.exit_codes import ExitCode
     from brimline.cli.parser import build_parser
+    from brimline.cli.shared.exit_codes import ExitCode
 
     _open_closed_streams()
     parser = build_parser(arguments)
@@ -56,8 +56,8 @@ def _open_closed_streams() -> None:
 
 
 def _obey(args: "Namespace", *, debug: bool) -> int:
-    from brimline.cli.exit_codes import ExitCode
-    from brimline.cli.output import discard
+    from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.cli.shared.output import discard
     from brimline.model.failures import BrimlineError
 
     _set_up_logging(debug=debug)

@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from brimline import __version__
-from brimline.cli.exit_codes import ExitCode
 from brimline.cli.guard import add_config_options
+from brimline.cli.shared.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -50,10 +50,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
 def examine(args: argparse.Namespace, *, output: str) -> int:
     import os
 
-    from brimline.cli.output import writing_to
+    from brimline.cli.shared.output import writing_to
     from brimline.guard.checkup import check_up
-    from brimline.guard.clock import SystemClock
-    from brimline.guard.config import load_config
+    from brimline.service.clock import SystemClock
+    from brimline.settings.config import load_config
 
     config = load_config(args.config, os.environ, args.broker_cwd)
     found = check_up(config, SystemClock())
@@ -78,8 +78,8 @@ def write_json(found: "CheckUp", out: TextIO) -> None:
 def write_text(found: "CheckUp", out: TextIO) -> None:
     from rich.text import Text
 
-    from brimline.cli.console import console_on, print_hanging
-    from brimline.cli.glyphs import printable
+    from brimline.cli.shared.glyphs import printable
+    from brimline.cli.shared.output import console_on, print_hanging
 
     console = console_on(out)
     topics = list(dict.fromkeys(finding.topic for finding in found.findings))

@@ -66,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
     import signal
     import sys
 
-    from brimline.guard.signals import note_early_reloads
+    from brimline.service.signals import note_early_reloads
 
     note_early_reloads()
-    from brimline.cli.exit_codes import ExitCode
-    from brimline.guard.config import load_config
-    from brimline.guard.gateway_process import run_gateway
+    from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.gateway.process import run_gateway
+    from brimline.settings.config import load_config
 
     config = load_config(args.config, os.environ, args.broker_cwd)
     ended_by = run_gateway(config, sys.stderr, os.environ, args.broker_cwd)

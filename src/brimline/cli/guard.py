@@ -62,18 +62,18 @@ def run(args: argparse.Namespace) -> int:
     import signal
     import sys
 
-    from brimline.cli.exit_codes import ExitCode
+    from brimline.cli.shared.exit_codes import ExitCode
 
     if args.check:
         from brimline.cli.doctor import examine
 
         return examine(args, output="text")
-    from brimline.guard.signals import note_early_reloads
+    from brimline.service.signals import note_early_reloads
 
     note_early_reloads()
-    from brimline.guard.clock import SystemClock
-    from brimline.guard.config import load_config
     from brimline.guard.daemon import Guard
+    from brimline.service.clock import SystemClock
+    from brimline.settings.config import load_config
 
     config = load_config(args.config, os.environ, args.broker_cwd)
     ended_by = Guard(config, SystemClock(), sys.stderr, os.environ, args.broker_cwd).run()

@@ -11,9 +11,10 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from brimline import __version__
-from brimline.cli.exit_codes import ExitCode
+from brimline.cli.shared.exit_codes import ExitCode
 
-# Each is a module here with `add_parser(subparsers)`, which sets `func`: the command, from arguments to exit code.
+# Each is a module here, or `command` in a folder, with `add_parser(subparsers)`, which sets `func`: the command, from
+# arguments to exit code.
 COMMANDS = {
     "doctor": "explain what a guard would do with a broker's properties file, and what is wrong with it",
     "fence": "refuse Produce for a log dir or a topic, by hand",
@@ -28,6 +29,8 @@ COMMANDS = {
     "torture": "try hard to break Brimline in a sandbox, and judge what came of it",
     "unfence": "lift a fence that was put up by hand",
 }
+
+_FOLDERS = ("fleet", "ledger", "log-dirs", "reclaim", "status")
 
 DESCRIPTION = "Disk-space management for Apache Kafka, from outside an unmodified broker."
 EPILOG = """\
@@ -67,7 +70,8 @@ def build_parser(argv: Sequence[str]) -> Parser:
     subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
     named = next((argument for argument in argv if argument in COMMANDS), None)
     if named is not None:
-        import_module(f"brimline.cli.{named.replace('-', '_')}").add_parser(subparsers)
+        home = named.replace("-", "_") + (".command" if named in _FOLDERS else "")
+        import_module(f"brimline.cli.{home}").add_parser(subparsers)
     else:
         for command, purpose in COMMANDS.items():
             subparsers.add_parser(command, help=purpose)

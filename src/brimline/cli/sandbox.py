@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from brimline.cli.exit_codes import ExitCode
+from brimline.cli.shared.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec

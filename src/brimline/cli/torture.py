@@ -85,7 +85,7 @@ def run_torture(args: argparse.Namespace) -> int:
     import signal
     from random import SystemRandom
 
-    from brimline.cli.exit_codes import ExitCode
+    from brimline.cli.shared.exit_codes import ExitCode
     from brimline.torture.faults.all_faults import FAULTS
     from brimline.torture.load import WRITERS
     from brimline.torture.run import Order, tortured
@@ -119,7 +119,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _judged(history: Path) -> int:
-    from brimline.cli.exit_codes import ExitCode
+    from brimline.cli.shared.exit_codes import ExitCode
     from brimline.torture.history import read_history
     from brimline.torture.judge import judge
 

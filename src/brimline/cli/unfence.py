@@ -5,11 +5,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from brimline.cli.fence_target import FenceTarget, add_fence_options, counted_partitions, reason_of, target_of, who
+from brimline.cli.fence import FenceTarget, add_fence_options, counted_partitions, reason_of, target_of, who
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
-    from brimline.guard.gateway_state import GatewayState
+    from brimline.documents.gateway_state import GatewayState
 
 DESCRIPTION = """\
 Lift a fence that was put up with `brimline fence`: Produce goes through again.
@@ -37,13 +37,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from brimline.cli.exit_codes import ExitCode
-    from brimline.cli.output import writing_to
-    from brimline.guard.config import load_config
-    from brimline.guard.gateway_client import GatewayClient, control_socket
-    from brimline.guard.gateway_state import Cause
-    from brimline.guard.sentences import how_to_lift
+    from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.cli.shared.output import writing_to
+    from brimline.disks.sentences import how_to_lift
+    from brimline.documents.gateway_state import Cause
+    from brimline.gateway.client import GatewayClient, control_socket
     from brimline.model import BadInput
+    from brimline.settings.config import load_config
 
     reason = reason_of(args)
     config = load_config(args.config, os.environ, args.broker_cwd)
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _why_not(target: FenceTarget, state: "GatewayState", config_path: str) -> str:
-    from brimline.guard.sentences import how_to_lift
+    from brimline.disks.sentences import how_to_lift
 
     automatic = target.among(state.fences)
     if automatic:

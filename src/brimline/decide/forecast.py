@@ -24,7 +24,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from brimline.decide import reclaim_kernel as kernel
+from brimline.decide.reclaim import kernel
 from brimline.model.scan import Int64Column
 
 A_DAY_MS = 86_400_000

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brimline.model.log_dirs import Int32Column, Int64Column
-from brimline.model.retention import TopicRetention
+from brimline.model.partitions import TopicRetention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,25 +4,25 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from uuid import UUID
 
-from brimline.guard.clock import Clock
 from brimline.model import BrokerId, Bytes, FailureKind, ObservationFailed, Reason, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
-from brimline.model.kafka_errors import TOPIC_AUTHORIZATION_FAILED
-from brimline.observe.broker_release import broker_release
-from brimline.observe.client_config import ClientConfig
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.group_offsets import committed_offsets
-from brimline.observe.only_local import only_local_from_outside, only_local_in_files
-from brimline.observe.partition_facts import PartitionFacts, look_at_partitions
-from brimline.observe.remote_log_follower import RemoteLogFollower
-from brimline.observe.replica_facts import (
+from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.configs import broker_release
+from brimline.observe.cluster.group_offsets import committed_offsets
+from brimline.observe.cluster.partition_facts import PartitionFacts, look_at_partitions
+from brimline.observe.cluster.replica_facts import (
     Offsets,
     ReplicaFacts,
     leaders_of,
     look_at_present_starts,
     look_at_replicas,
 )
-from brimline.observe.topics import describe_topics
+from brimline.observe.cluster.topics import describe_topics
+from brimline.observe.remote.only_local import only_local_from_outside, only_local_in_files
+from brimline.observe.remote.remote_log import RemoteLogFollower
+from brimline.service.clock import Clock
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
 

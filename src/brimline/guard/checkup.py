@@ -13,24 +13,20 @@ from datetime import timedelta
 
 from brimline.act.broker_setting import BrokerSetting
 from brimline.act.move_pause import KEY, PAUSED
-from brimline.durable_files import why_untrusted
-from brimline.guard import keys
-from brimline.guard.ballast_findings import explain_ballast, explain_ledger
+from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.documents.gateway_state import GatewayState
+from brimline.gateway.client import GatewayClient, control_socket
+from brimline.gateway.net.source import seen_address
+from brimline.guard.ballast.findings import explain_ballast, explain_ledger
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.clock import Clock
-from brimline.guard.config import GuardConfig
-from brimline.guard.disk_task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.explain import Finding, Weight, explain_config, explain_disks
-from brimline.guard.follower_client import ClusterClient
-from brimline.guard.follower_findings import explain_followers
-from brimline.guard.gateway_checks import check_gateway
-from brimline.guard.gateway_client import GatewayClient, control_socket
-from brimline.guard.gateway_findings import explain_addresses, explain_layout
-from brimline.guard.gateway_source import seen_address
-from brimline.guard.gateway_state import GatewayState
-from brimline.guard.percentages import led_tiered_partitions
-from brimline.guard.reclaim_findings import explain_ceiling, explain_rights, explain_survey
-from brimline.guard.reclaim_survey import Surveyor
+from brimline.guard.followers.client import ClusterClient
+from brimline.guard.followers.findings import explain_followers
+from brimline.guard.gateway_link.checks import check_gateway
+from brimline.guard.gateway_link.findings import explain_addresses, explain_layout
+from brimline.guard.percent.percentages import led_tiered_partitions
+from brimline.guard.reclaim.findings import explain_ceiling, explain_rights, explain_survey
+from brimline.guard.reclaim.survey import Surveyor
 from brimline.metrics.jmx import why_no_jmx
 from brimline.model import (
     BrokerId,
@@ -43,11 +39,15 @@ from brimline.model import (
     human_bytes,
 )
 from brimline.model.secrets import without_login
-from brimline.observe.address_rules import AddressRules, ask_address_rules
-from brimline.observe.connection import Connection, Deadline
-from brimline.observe.partition_facts import PartitionFacts
-from brimline.observe.topic_rights import may_delete_records
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.address_rules import AddressRules, ask_address_rules
+from brimline.observe.cluster.partition_facts import PartitionFacts
+from brimline.observe.cluster.topics import may_delete_records
 from brimline.observe.volumes import VolumeReading, mount_points
+from brimline.service.clock import Clock
+from brimline.service.durable_files import why_untrusted
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
 
 _POLL = 0.01
 _PATIENCE = timedelta(seconds=10)

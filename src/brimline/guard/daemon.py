@@ -16,50 +16,48 @@ from typing import TextIO
 
 from brimline.act.broker_setting import BrokerSetting
 from brimline.act.move_pause import KEY as MOVE_THROTTLE
-from brimline.act.move_pause import MovePause
-from brimline.act.pause_record import PauseRecord
+from brimline.act.move_pause import MovePause, PauseRecord
 from brimline.decide.ballast import BallastRule
 from brimline.decide.disk_state import DiskState
-from brimline.durable_files import why_untrusted
-from brimline.guard import keys, log_lines, signals
-from brimline.guard.address_task import address_task
-from brimline.guard.ballasts import Ballasts
-from brimline.guard.broker_client import BrokerClient
-from brimline.guard.clock import Clock
-from brimline.guard.config import BadConfig, GuardConfig, load_config
-from brimline.guard.disk_task import DiskSettings, DiskTask, VolumeStatus
-from brimline.guard.followers import Followers
-from brimline.guard.gateway_client import GatewayClient, control_socket
-from brimline.guard.gateway_news import GatewayNews
-from brimline.guard.gateway_task import GatewayReport, GatewayTask
-from brimline.guard.http import HttpServer
-from brimline.guard.landing import Landing
-from brimline.guard.log_lines import say
-from brimline.guard.move_news import MoveNews
-from brimline.guard.move_pause_task import MovePauseTask, MoveReport
-from brimline.guard.only_guard import OnlyGuard
-from brimline.guard.pages import SMALL_PAGES, Pages
-from brimline.guard.percent_task import PercentReport, PercentTask
-from brimline.guard.publish import Publisher
-from brimline.guard.reclaim_sentences import ceiling_sentence
-from brimline.guard.reclaim_settings import ReclaimSettings
-from brimline.guard.reclaims import Reclaims
-from brimline.guard.reload import reloaded
-from brimline.guard.scan_task import ScanReport, ScanTask
-from brimline.guard.sentences import (
+from brimline.disks.sentences import (
     enforcement_sentence,
     reasons_of_full_log_dirs,
     refusal,
     state_sentence,
 )
+from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
+from brimline.gateway.client import GatewayClient, control_socket
+from brimline.guard.ballast.feature import Ballasts
+from brimline.guard.broker_client import BrokerClient
+from brimline.guard.followers.feature import Followers
+from brimline.guard.gateway_link.address_limits import address_task
+from brimline.guard.gateway_link.task import GatewayNews, GatewayReport, GatewayTask
+from brimline.guard.http import SMALL_PAGES, HttpServer, Pages
+from brimline.guard.landing.feature import Landing
+from brimline.guard.moves.task import MovePauseTask, MoveReport
+from brimline.guard.moves.words import MoveNews
+from brimline.guard.only_guard import OnlyGuard
+from brimline.guard.percent.task import PercentReport, PercentTask
+from brimline.guard.publish import Publisher
+from brimline.guard.reclaim.feature import Reclaims
+from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.words import ceiling_sentence
+from brimline.guard.scan_task import ScanReport, ScanTask
 from brimline.guard.state_document import GuardState
-from brimline.guard.worker import Worker
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
 from brimline.model import BadInput, BrokerId, Bytes, Failure
-from brimline.observe.future_folders import partitions_moving_into
-from brimline.observe.scan import LogDirScanner
+from brimline.observe.scan.names import partitions_moving_into
+from brimline.observe.scan.scanner import LogDirScanner
 from brimline.observe.volumes import mount_points
+from brimline.service import log_lines, signals
+from brimline.service.clock import Clock
+from brimline.service.durable_files import why_untrusted
+from brimline.service.log_lines import say
+from brimline.service.worker import Worker
+from brimline.settings import keys
+from brimline.settings.config import BadConfig, GuardConfig, load_config
+from brimline.settings.reload import reloaded
 
 _LOOK_AFTER_TASKS = 1.0
 _PATIENCE_AT_END = 2.0

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState, limits_never_met
-from brimline.guard import keys
-from brimline.guard.config import GuardConfig
-from brimline.guard.disk_task import DiskReport, VolumeStatus
-from brimline.guard.sentences import how_full, named_log_dirs, refusal, state_sentence
-from brimline.metrics.jmx_login import USER
-from brimline.metrics.jmx_settings import JmxSettings
+from brimline.disks.sentences import how_full, named_log_dirs, refusal, state_sentence
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.metrics.jmx_settings import USER, JmxSettings
 from brimline.model import Bytes, human_bytes, human_percent
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
 
 
 class Weight(Enum):

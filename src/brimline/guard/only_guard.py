@@ -8,9 +8,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from brimline.durable_files import open_state
-from brimline.guard.keys import STATE_DIR
 from brimline.model import BadInput
+from brimline.service.durable_files import open_state
+from brimline.settings.keys import STATE_DIR
 
 _LONGEST_PID = 20
 

@@ -15,27 +15,26 @@ import numpy as np
 
 from brimline import __version__
 from brimline.decide.disk_state import DiskState
-from brimline.guard.ballast_task import BallastStatus
-from brimline.guard.clock import Clock
-from brimline.guard.cordon_task import CordonReport
-from brimline.guard.disk_task import DiskReport, VolumeStatus
-from brimline.guard.follower_metrics import cordon_families, order_families, peer_families
-from brimline.guard.follower_report import OrderReport, PeerReport
-from brimline.guard.gateway_metrics import OF_A_GATEWAY_THAT_ANSWERS, gateway_families
-from brimline.guard.gateway_task import GatewayReport
-from brimline.guard.landing_task import LandingReport
-from brimline.guard.move_pause_task import MoveReport
-from brimline.guard.percent_task import PercentReport
-from brimline.guard.percentages import Column, PlainFigures, TieredFigures
-from brimline.guard.reclaim_metrics import reclaim_ages, reclaim_families
-from brimline.guard.reclaim_report import ReclaimReport
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.guard.ballast.task import BallastStatus
+from brimline.guard.followers.cordon import CordonReport
+from brimline.guard.followers.published import cordon_families, order_families, peer_families
+from brimline.guard.followers.report import OrderReport, PeerReport
+from brimline.guard.gateway_link.published import OF_A_GATEWAY_THAT_ANSWERS, gateway_families
+from brimline.guard.gateway_link.task import GatewayReport
+from brimline.guard.landing.task import LandingReport
+from brimline.guard.moves.task import MoveReport
+from brimline.guard.percent.percentages import Column, PlainFigures, TieredFigures
+from brimline.guard.percent.task import PercentReport
+from brimline.guard.reclaim.published import reclaim_ages, reclaim_families
+from brimline.guard.reclaim.report import ReclaimReport
 from brimline.guard.scan_task import ScanReport
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
-from brimline.metrics.metric import Metric
+from brimline.metrics.metric import LabelValues, Metric, MetricFamily
 from brimline.model import Bytes, used_percent
-from brimline.model.samples import LabelValues, MetricFamily
 from brimline.model.scan import FileKind, FolderKind, FolderState, LogDirScan
+from brimline.service.clock import Clock
 
 _PERCENTAGES = (
     catalogue.LOG_RETENTION_SIZE,

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from brimline.guard.clock import Clock
 from brimline.model.scan import LogDirScan
+from brimline.service.clock import Clock
 
 _WHILE_OFF = 60.0
 """A reload may switch the scan on."""

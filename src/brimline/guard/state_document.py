@@ -85,27 +85,27 @@ from datetime import datetime
 import numpy as np
 
 from brimline import __version__
-from brimline.guard import keys
-from brimline.guard.ballast_news import ballast_document
-from brimline.guard.ballast_task import BallastStatus
-from brimline.guard.config import GuardConfig
-from brimline.guard.cordon_task import CordonReport
-from brimline.guard.disk_task import DiskReport, VolumeStatus
-from brimline.guard.follower_document import cordon_document, follower_document
-from brimline.guard.follower_report import OrderReport, PeerReport
-from brimline.guard.gateway_document import failure_document, gateway_document, time_text
-from brimline.guard.gateway_task import GatewayReport
-from brimline.guard.landing_document import landing_document
-from brimline.guard.landing_task import LandingReport
-from brimline.guard.move_document import move_document
-from brimline.guard.move_pause_task import MoveReport
-from brimline.guard.percent_task import PercentReport
-from brimline.guard.percentages import Column
-from brimline.guard.reclaim_document import reclaim_document
-from brimline.guard.reclaim_report import ReclaimReport
-from brimline.guard.reclaim_settings import ReclaimSettings
-from brimline.guard.sentences import would_do
+from brimline.disks.sentences import would_do
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.guard.ballast.feature import ballast_document
+from brimline.guard.ballast.task import BallastStatus
+from brimline.guard.followers.cordon import CordonReport
+from brimline.guard.followers.published import cordon_document, follower_document
+from brimline.guard.followers.report import OrderReport, PeerReport
+from brimline.guard.gateway_link.published import failure_document, gateway_document, time_text
+from brimline.guard.gateway_link.task import GatewayReport
+from brimline.guard.landing.feature import landing_document
+from brimline.guard.landing.task import LandingReport
+from brimline.guard.moves.task import MoveReport
+from brimline.guard.moves.words import move_document
+from brimline.guard.percent.percentages import Column
+from brimline.guard.percent.task import PercentReport
+from brimline.guard.reclaim.published import reclaim_document
+from brimline.guard.reclaim.report import ReclaimReport
+from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.model import BrokerId, Bytes, used_percent
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
 
 FORMAT, VERSION = "brimline.guard-state", 1
 _HIGHEST = 10

@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def write(columns: BinaryIO) -> Mapping[str, Any]:
-    from brimline.landing.columns import read_columns
+    from brimline.landing.sections import read_columns
 
     given, sections = read_columns(columns)
     instructions = Instructions(**given)
@@ -48,12 +48,10 @@ def write(columns: BinaryIO) -> Mapping[str, Any]:
     # Only now: by far the slowest part, and a limit holds for it already.
     import pyarrow as pa
 
-    from brimline.landing.assemble import tables_of
-    from brimline.landing.delivery import deliver
+    from brimline.landing.delivery import Spool, deliver
     from brimline.landing.header import Header
     from brimline.landing.place import LandingPlace
-    from brimline.landing.spool import Spool
-    from brimline.landing.writer import encode
+    from brimline.landing.writer import encode, tables_of
 
     pa.set_cpu_count(1)
     header = Header.from_json(instructions.header)

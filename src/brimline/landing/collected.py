@@ -8,14 +8,22 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from brimline.landing.columns import Numbers, Sections, known
-from brimline.landing.sections import LogFigures, NamedTopic, VolumeRow, nothing_known, sections_of
+from brimline.landing.sections import (
+    LogFigures,
+    NamedTopic,
+    Numbers,
+    Sections,
+    VolumeRow,
+    known,
+    nothing_known,
+    sections_of,
+)
 from brimline.model import BrokerId, BrokerLogDirs, LogDirDescription, Reason
 from brimline.model.log_dirs import ReplicaColumns
 from brimline.model.reclaim import CleanupRules, LogTable, TopicFacts, Views
 from brimline.model.scan import FolderKind, Int64Column
 from brimline.model.volumes import volumes_of
-from brimline.observe.topics import Topic
+from brimline.observe.cluster.topics import Topic
 
 
 def collected_sections(

@@ -17,9 +17,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from brimline.landing.header import NAME, ROOT
-from brimline.landing.uris import is_uri
 from brimline.model import BrimlineError
-from brimline.model.secrets import without_login
+from brimline.model.secrets import is_uri, without_login
 
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 _AT_END = re.compile(rf"(?:^|/)({NAME.pattern})$")

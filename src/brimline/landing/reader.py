@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from brimline.landing.bad_snapshot import BadSnapshot, QuarantineReason
 from brimline.landing.schema import (
     HEADER_KEY,
     LOGS,
@@ -32,7 +31,7 @@ from brimline.landing.schema import (
     UnknownVersion,
     column_in_file,
 )
-from brimline.landing.seal import check_seal
+from brimline.landing.seal import BadSnapshot, QuarantineReason, check_seal
 
 __all__ = ["BadSnapshot", "QuarantineReason", "Snapshot", "Source", "read_header", "read_section"]
 

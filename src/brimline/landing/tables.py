@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from brimline.landing.bad_snapshot import BadSnapshot, QuarantineReason
 from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot, Source, opened
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
+from brimline.landing.seal import BadSnapshot, QuarantineReason
 from brimline.landing.sections import OF_LOG_TABLE, OF_SEGMENT_TABLE
 from brimline.model import Bytes
 from brimline.model.reclaim import (

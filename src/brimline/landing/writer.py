@@ -1,4 +1,6 @@
-"""From tables to the bytes of a snapshot file.
+"""From columns of numpy to the tables of a snapshot file.
+
+From tables to the bytes of a snapshot file.
 
 The bytes are made whole in memory, then put down in one go (see ``place``): nobody ever sees half a snapshot.
 """
@@ -6,6 +8,7 @@ The bytes are made whole in memory, then put down in one go (see ``place``): nob
 from collections.abc import Mapping
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,6 +23,33 @@ from brimline.landing.schema import (
     column_in_file,
 )
 from brimline.landing.seal import sealed
+from brimline.landing.sections import Columns, Numbers, Sections, Texts
+
+
+def tables_of(sections: Sections) -> Mapping[str, pa.Table]:
+    """``ValueError`` for columns that are not of the schema."""
+    return {name: _table(name, columns) for name, columns in sections.items()}
+
+
+def _table(section: str, columns: Columns) -> pa.Table:
+    schema = SECTIONS[section]
+    if not columns:
+        return schema.empty_table()
+    given = dict(columns)
+    if section == SEGMENTS:
+        counts = np.asarray(given.pop("counts"))
+        given["log"] = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    if set(given) != set(schema.names):
+        raise ValueError(f"{section} has the columns {sorted(given)}, not {sorted(schema.names)}")
+    return pa.Table.from_arrays([_array(given[field.name], field) for field in schema], schema=schema)
+
+
+def _array(column: Numbers | Texts, field: pa.Field) -> pa.Array:
+    if not isinstance(column, np.ndarray):
+        return pa.array(column, type=field.type)
+    mask = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
+    return pa.array(np.ma.getdata(column), type=field.type, mask=mask)
+
 
 GROUP_ROWS = 1 << 20
 """A row group is the unit of reading: up to here a section's columns come as one piece, without copying."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 from brimline.metrics.catalogue import BY_NAME
-from brimline.model.samples import MetricFamily
+from brimline.metrics.metric import MetricFamily
 
 
 class MetricBoard:

@@ -26,8 +26,7 @@ A fence is of a log dir or of a topic: the other label is empty, which for Prome
 
 from collections.abc import Mapping
 
-from brimline.metrics.metric import Kind, Metric
-from brimline.metrics.object_names import Bean
+from brimline.metrics.metric import Bean, Kind, Metric
 
 _PARTITION = ("topic", "partition")
 _VOLUME = ("log_dir", "device")

@@ -8,8 +8,8 @@ import gzip
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from brimline.metrics.metric import MetricFamily
 from brimline.metrics.prometheus import PrometheusRenderer, TextFormat
-from brimline.model.samples import MetricFamily
 
 _OPEN_METRICS = "application/openmetrics-text"
 _OPEN_METRICS_VERSIONS = (None, "1.0.0")

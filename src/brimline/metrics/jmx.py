@@ -19,7 +19,7 @@ from brimline.metrics.bridge_jar import NoBridge, find_jar, find_tool
 from brimline.metrics.jmx_child import Child, ChildGone, JvmChild, Wake
 from brimline.metrics.jmx_protocol import BeanTable, end_of_batch
 from brimline.metrics.jmx_settings import JmxSettings
-from brimline.model.samples import MetricFamily
+from brimline.metrics.metric import MetricFamily
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0

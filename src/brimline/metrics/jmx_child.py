@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from brimline.durable_files import NotRecorded
 from brimline.metrics.bridge_jar import NoBridge, find_jar, find_tool
 from brimline.metrics.jmx_settings import JmxSettings
+from brimline.service.durable_files import NotRecorded
 
 START_SECONDS = 60.0
 """A JVM is up in 0.3 s; a machine that is booting everything at once takes its time."""

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimline.metrics.catalogue import BY_NAME
-from brimline.metrics.object_names import Bean
-from brimline.model.samples import LabelValues, MetricFamily
+from brimline.metrics.metric import Bean, LabelValues, MetricFamily
 
 _REGISTER = struct.Struct(">cIqH")
 _UNREGISTER = struct.Struct(">cI")

@@ -1,17 +1,80 @@
-"""What the catalogue says of one metric, and how its numbers become a family.
+"""JMX object names in the very form in which Kafka writes them.
+
+Kafka's KafkaMetricsGroup puts ``type`` and ``name`` first, then the tags, each value through Sanitizer.jmxSanitize:
+word characters, ``-``, ``%``, ``.``, space and tab stay as they are, anything else has the whole value quoted by
+ObjectName.quote. So topic names stand plain, and a log dir, which has a ``/``, always stands in quotes.
+
+Measured values on their way to people: families of columns, since a broker may hold 100,000 partitions.
+
+What the catalogue says of one metric, and how its numbers become a family.
 
 A histogram is a family too: Prometheus knows it as one series for every bound, one for the sum and one for the count.
 Its rows are ``(suffix of the name, bound)``. It has no bean: JMX carries the KIPs' gauges, and a bean is one number.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import accumulate
+from typing import TypeAlias
 
-from brimline.metrics.object_names import Bean
-from brimline.model.samples import LabelValues, MetricFamily, Values
+import numpy as np
+import numpy.typing as npt
+
+_PLAIN = re.compile(r"[\w\-%. \t]*", re.ASCII)
+_QUOTED = str.maketrans({"\\": r"\\", '"': r"\"", "*": r"\*", "?": r"\?", "\n": r"\n"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bean:
+    """The pattern of a gauge's object name; its one attribute is ``Value``."""
+
+    domain: str
+    type: str
+    name: str
+    keys: tuple[str, ...] = ()
+    """The tags that tell the series apart."""
+    fixed: tuple[tuple[str, str], ...] = ()
+    """Tags with the same value in every series; after the others, where Kafka has ``is-future``."""
+
+    def object_name(self, values: tuple[str, ...]) -> str:
+        tags = (*zip(self.keys, values, strict=True), *self.fixed)
+        properties = (("type", self.type), ("name", self.name), *tags)
+        return f"{self.domain}:{','.join(f'{key}={jmx_sanitize(value)}' for key, value in properties)}"
+
+
+def jmx_sanitize(value: str) -> str:
+    """Kafka's Sanitizer.jmxSanitize."""
+    return value if _PLAIN.fullmatch(value) else f'"{value.translate(_QUOTED)}"'
+
+
+LabelValues: TypeAlias = tuple[tuple[str, ...], ...]
+Values: TypeAlias = Sequence[int | float] | npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MetricFamily:
+    """All series of one metric at one moment. Nobody writes into ``values`` after it was handed over.
+
+    ``label_values`` has a row per series, in the catalogue's order of labels. While the set of series stays the
+    same, hand over the same tuple again: whoever renders it recognises it by identity and keeps what it derived.
+    A histogram is a family as well, with a row for every number that it is made of.
+    """
+
+    name: str
+    """The metric's name in the catalogue."""
+    label_values: LabelValues
+    values: Values
+
+    def __post_init__(self) -> None:
+        if len(self.label_values) != len(self.values):
+            raise ValueError(f"{self.name}: {len(self.label_values)} series and {len(self.values)} values")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
 
 _ONE_SERIES: LabelValues = ((),)
 BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"

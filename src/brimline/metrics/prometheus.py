@@ -17,8 +17,7 @@ from math import isfinite, isnan
 import numpy as np
 
 from brimline.metrics.catalogue import BY_NAME
-from brimline.metrics.metric import BUCKET, Kind, Metric
-from brimline.model.samples import LabelValues, MetricFamily, Values
+from brimline.metrics.metric import BUCKET, Kind, LabelValues, Metric, MetricFamily, Values
 
 _TO_ESCAPE = re.compile(r'[\\"\n\ud800-\udfff]')
 _SURROGATES = re.compile("[\ud800-\udfff]")

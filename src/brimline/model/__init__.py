@@ -1,7 +1,6 @@
 """The nouns: frozen, typed, and the same in every room."""
 
-from brimline.model.failures import BadInput, BrimlineError, Failure, FailureKind, ObservationFailed
-from brimline.model.kafka_errors import KafkaError
+from brimline.model.failures import BadInput, BrimlineError, Failure, FailureKind, KafkaError, ObservationFailed
 from brimline.model.log_dirs import BrokerLogDirs, LogDirDescription, Reason, ReplicaColumns, ReplicaInfo
 from brimline.model.partitions import TopicPartition
 from brimline.model.quantities import (
@@ -16,8 +15,7 @@ from brimline.model.quantities import (
     parse_bytes,
     used_percent,
 )
-from brimline.model.totals import ClusterTotals, totals_of
-from brimline.model.volumes import Volume, volumes_of
+from brimline.model.volumes import ClusterTotals, Volume, totals_of, volumes_of
 
 __all__ = [
     "BadInput",

@@ -17,8 +17,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from brimline.model.failures import Failure, ObservationFailed
-from brimline.model.kafka_errors import KafkaError
+from brimline.model.failures import Failure, KafkaError, ObservationFailed
 from brimline.model.partitions import TopicPartition
 from brimline.model.quantities import BrokerId, Bytes
 

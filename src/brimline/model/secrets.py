@@ -1,10 +1,20 @@
-"""What people may see of a configuration value: in log lines, in errors, in ``/v1/state``, on the terminal.
+"""What is a URI, and what a path.
+
+What people may see of a configuration value: in log lines, in errors, in ``/v1/state``, on the terminal.
 
 Two things are secrets: a value whose key says so, and a login within a URI, wherever the URI stands. Errors and log
 lines hide logins by themselves; whoever shows a value together with its key asks ``shown``.
 """
 
 import re
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def is_uri(place: str) -> bool:
+    """Otherwise it is a path."""
+    return _URI.match(place) is not None
+
 
 HIDDEN = "…"
 _SECRET_KEY = re.compile(r"passw|secret|token|credential|jaas|private|\.keystore\.key$", re.IGNORECASE)

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Self
 from brimline.model import Bytes
 from brimline.sandbox import filling, tools
 from brimline.sandbox.broker import Broker, KafkaProcess, SupervisedProcess
-from brimline.sandbox.class_archive import archive_options
 from brimline.sandbox.errors import BadSpec, SandboxGone
 from brimline.sandbox.formatting import formatted_dir, random_id
-from brimline.sandbox.jar_cache import kafka_jars
-from brimline.sandbox.java import QUICK_START, class_path, find_java, stock_jars, test_jars
-from brimline.sandbox.logging_config import logging_config
+from brimline.sandbox.jars.cache import kafka_jars
+from brimline.sandbox.java import QUICK_START, archive_options, class_path, find_java, stock_jars, test_jars
 from brimline.sandbox.namespace import Namespace
-from brimline.sandbox.properties import CONTROLLER_ID, ClusterFacts, Node, render, server_properties
+from brimline.sandbox.properties import CONTROLLER_ID, ClusterFacts, Node, logging_config, render, server_properties
 from brimline.sandbox.spec import SandboxSpec
 
 if TYPE_CHECKING:

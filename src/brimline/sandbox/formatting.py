@@ -16,9 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from brimline.sandbox.class_archive import kafka_command
 from brimline.sandbox.errors import SandboxError
-from brimline.sandbox.java import stock_jars
+from brimline.sandbox.java import kafka_command, stock_jars
 from brimline.sandbox.properties import render
 from brimline.sandbox.spec import SecuritySpec
 

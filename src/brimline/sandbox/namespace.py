@@ -12,8 +12,8 @@ from shutil import which
 from typing import Any
 
 from brimline.model import Bytes
-from brimline.sandbox.caches import cache_dir
 from brimline.sandbox.errors import MissingPart, NamespaceRefused, SandboxError, SandboxGone
+from brimline.sandbox.jars.cache import cache_dir
 
 _PRIVATE = ("--mount", "--pid", "--fork", "--kill-child")
 

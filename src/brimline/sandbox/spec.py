@@ -8,7 +8,7 @@ from typing import Literal
 
 from brimline.model import Bytes
 from brimline.sandbox.errors import BadSpec
-from brimline.sandbox.lock import locked_versions
+from brimline.sandbox.jars.lock import locked_versions
 
 DEFAULT_VERSION = "4.3.1"
 DEFAULT_VOLUME = Bytes(256 * 1024 * 1024)

@@ -8,10 +8,9 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from brimline.sandbox.class_archive import kafka_command
 from brimline.sandbox.errors import BadSpec
-from brimline.sandbox.java import stock_jars
-from brimline.sandbox.lock import BETWEEN
+from brimline.sandbox.jars.lock import BETWEEN
+from brimline.sandbox.java import kafka_command, stock_jars
 
 _TOOLS = {
     "acls": ("AclCommand",),

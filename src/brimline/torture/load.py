@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from brimline.sandbox.java import find_java
-from brimline.torture.clients.process import ClientProcess
 from brimline.torture.clients.table import (
     AIOKAFKA,
     AIOKAFKA_IDEMPOTENT,
@@ -17,6 +16,7 @@ from brimline.torture.clients.table import (
     LIBRDKAFKA,
     LIBRDKAFKA_IDEMPOTENT,
     Client,
+    ClientProcess,
 )
 from brimline.torture.history import LEADER, NOTHING, ONCE, STORED, Acked, AnyEvent, Failed, History, Sent
 from brimline.torture.history import Client as ClientEvent

@@ -1,12 +1,90 @@
-"""What a partition really holds, read from the broker itself, never through a gateway: every record, nothing hidden."""
+"""Where the logs that a broker leads begin and end: ListOffsets, by hand, twice.
 
+Asked of one broker alone, over a connection of its own, with a time-out: a client library would look for other brokers,
+wait for them, and remember leaders. A consumer is told only of what the broker leads, and only up to where all replicas
+are; whoever debugs is told the very end, by followers too. So both are asked, and what both are told counts.
+
+What a partition really holds, read from the broker itself, never through a gateway: every record, nothing hidden.
+"""
+
+import socket
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kafka import KafkaConsumer, TopicPartition
 
 from brimline.sandbox import Sandbox
 from brimline.torture.kafka_clients import kafka_consumer
+from brimline.wire.primitives import Reader, WireError, Writer
+
+LOG_END, LOG_START = -1, -2
+_LIST_OFFSETS, _VERSION = 2, 4
+"""The version is the first that tells the leader's epoch, and older than tagged fields."""
+_CONSUMER, _DEBUGGING = -1, -2
+_TIMEOUT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffset:
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+
+
+def log_offsets(port: int, partitions: Collection[tuple[str, int]], which: int) -> list[LogOffset] | None:
+    """Of those partitions that this broker leads; ``None`` if it does not answer."""
+    if not partitions:
+        return []
+    requests = [_request(partitions, which, replica) for replica in (_CONSUMER, _DEBUGGING)]
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT) as connection:
+            connection.sendall(b"".join(len(request).to_bytes(4) + request for request in requests))
+            with connection.makefile("rb") as answers:
+                led, told = [_read(answers.read(int.from_bytes(answers.read(4)))) for _ in requests]
+    except (OSError, WireError):
+        return None
+    is_led = {(each.topic, each.partition) for each in led}
+    return [each for each in told if (each.topic, each.partition) in is_led]
+
+
+def _request(partitions: Collection[tuple[str, int]], which: int, replica: int) -> bytes:
+    writer = Writer(flexible=False)
+    writer.int16(_LIST_OFFSETS)
+    writer.int16(_VERSION)
+    writer.int32(0)
+    writer.string("torture")
+    writer.int32(replica)
+    writer.int8(0)
+    topics = sorted({topic for topic, _ in partitions})
+    writer.count(len(topics))
+    for topic in topics:
+        numbers = sorted(partition for name, partition in partitions if name == topic)
+        writer.string(topic)
+        writer.count(len(numbers))
+        for number in numbers:
+            writer.int32(number)
+            writer.int32(-1)
+            writer.int64(which)
+    return writer.finish()
+
+
+def _read(answer: bytes) -> list[LogOffset]:
+    reader = Reader(answer, flexible=False)
+    reader.int32()  # the correlation id
+    reader.int32()  # how long the client is throttled
+    found = []
+    for _ in range(reader.count_not_null(smallest_element=6)):
+        topic = reader.string()
+        for _ in range(reader.count_not_null(smallest_element=26)):
+            partition, error = reader.int32(), reader.int16()
+            reader.int64()  # a timestamp
+            offset, epoch = reader.int64(), reader.int32()
+            if not error and offset >= 0:
+                found.append(LogOffset(topic, partition, offset, epoch))
+    return found
+
 
 _PATIENCE_SECONDS = 240.0
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from brimline.sandbox import SandboxError, SupervisedProcess
 from brimline.torture.history import Complaint, Ended, Fenced, History, LogEnd, LogStart, Planned, Released
-from brimline.torture.log_offsets import LOG_END, LOG_START, log_offsets
+from brimline.torture.read_back import LOG_END, LOG_START, log_offsets
 from brimline.torture.world import LIMIT_PERCENT, PARTITIONS, TOPICS, Station, World
 
 _LOOK_EVERY = 0.25

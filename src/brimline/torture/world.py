@@ -24,7 +24,7 @@ from brimline.model import BrimlineError, Bytes
 from brimline.sandbox import Broker, Sandbox, SandboxSpec, SupervisedProcess, VolumeSpec
 from brimline.torture.faults.cuttable import Cuttable
 from brimline.torture.kafka_clients import kafka_admin
-from brimline.torture.log_offsets import LOG_END, log_offsets
+from brimline.torture.read_back import LOG_END, log_offsets
 from brimline.torture.waiting import came_true
 
 MIB = 1 << 20

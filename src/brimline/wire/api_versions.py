@@ -1,4 +1,11 @@
-"""ApiVersions (key 18), versions 0 to 5: what a client says about itself, and what it is told.
+"""How Brimline's own clients recognise a gateway: an API that no broker has.
+
+A gateway lists it in its ApiVersions answers, and that is all: nobody ever sends a request with this key. Clients skip
+keys that they do not know. Its version is that of what the two tell each other (``describe_log_dirs_explained``): a
+client that does not know it takes the gateway for a broker. Kafka hands out its numbers one by one from 0, so that this
+one stays free.
+
+ApiVersions (key 18), versions 0 to 5: what a client says about itself, and what it is told.
 
 This is the first exchange on a connection, and the only one that may be spoken in a version the broker does not have:
 its answer's header is therefore never flexible, and an answer with error 35 has the layout of version 0. Clients take
@@ -9,10 +16,13 @@ import re
 from collections.abc import Callable, Mapping
 from struct import Struct
 
-from brimline.wire.errors import Malformed, WireError
-from brimline.wire.primitives import Reader, Writer, encoded_count
+from brimline.wire.primitives import Malformed, Reader, WireError, Writer, encoded_count
 from brimline.wire.request_header import API_VERSIONS, body_start, is_flexible
 from brimline.wire.rewrite import Edit, rewritten
+
+GATEWAY_API_KEY = 28271
+GATEWAY_API_VERSIONS = (0, 0)
+
 
 MAX_VERSION = 5
 _FIRST_VERSION_WITH_SOFTWARE = 3

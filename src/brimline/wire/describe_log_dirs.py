@@ -24,7 +24,7 @@ from brimline.wire.describe_log_dirs_explained import (
     decode_log_dir_explanation,
     find_tag,
 )
-from brimline.wire.describe_log_dirs_layout import Layout
+from brimline.wire.describe_log_dirs_request import Layout
 from brimline.wire.primitives import Reader
 
 NO_TAGS = b"\0"

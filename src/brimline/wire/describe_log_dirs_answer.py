@@ -13,12 +13,11 @@ from struct import Struct
 
 import numpy as np
 
-from brimline.model.kafka_errors import CLUSTER_AUTHORIZATION_FAILED
+from brimline.model.failures import CLUSTER_AUTHORIZATION_FAILED
 from brimline.model.log_dirs import UNKNOWN, Int64Column
 from brimline.wire.describe_log_dirs import NO_TAGS, Answer, AnsweredLogDir, AnsweredTopics, Rows, read_answer, row_type
-from brimline.wire.describe_log_dirs_layout import KIP_1187, Layout
-from brimline.wire.errors import Malformed
-from brimline.wire.primitives import Reader, Writer, encoded_count
+from brimline.wire.describe_log_dirs_request import KIP_1187, Layout
+from brimline.wire.primitives import Malformed, Reader, Writer, encoded_count
 
 LARGEST = 2**63 - 1
 """The largest number of bytes that an answer can tell (KIP-827)."""

@@ -23,9 +23,8 @@ import numpy as np
 
 from brimline.model import Reason
 from brimline.model.log_dirs import ReasonColumn
-from brimline.wire.errors import Malformed
-from brimline.wire.gateway_mark import GATEWAY_API_KEY
-from brimline.wire.primitives import Reader, Writer, tags_end, uvarint_at
+from brimline.wire.api_versions import GATEWAY_API_KEY
+from brimline.wire.primitives import Malformed, Reader, Writer, tags_end, uvarint_at
 
 TAG = GATEWAY_API_KEY
 

@@ -1,4 +1,10 @@
-"""A request for DescribeLogDirs, versions 1 to 5: written, read, and made into what the broker understands.
+"""Which fields a DescribeLogDirs message has: by its version, and for version 5 by whose version 5 it is.
+
+Two layouts share the number 5. Kafka 4.3 ships one (every log dir has IsCordoned), KIP-1187 sketches the other (the
+request has IncludeRemoteInfo; every partition has RemoteLogSize and OnlyLocalLogSize; no IsCordoned). So a number alone
+never names a layout here.
+
+A request for DescribeLogDirs, versions 1 to 5: written, read, and made into what the broker understands.
 
 **Whose version 5.** After the topics, Kafka's own request has its tagged fields, which end where the request does;
 KIP-1187's has one byte more before them, IncludeRemoteInfo, 0 or 1. A request is of the layout in which it can be read
@@ -24,10 +30,44 @@ from brimline.wire.describe_log_dirs_explained import (
     find_tag,
     with_tag,
 )
-from brimline.wire.describe_log_dirs_layout import KIP_1187, MIN_VERSION, Layout
-from brimline.wire.errors import Malformed, Truncated, WireError
-from brimline.wire.primitives import Reader, Writer, tags_end
+from brimline.wire.primitives import Malformed, Reader, Truncated, WireError, Writer, tags_end
 from brimline.wire.request_header import body_start, request_head
+
+API_KEY = 35
+MIN_VERSION = 1
+MAX_VERSION = 5
+FIRST_FLEXIBLE_VERSION = 2
+_FIRST_VERSION_WITH_ERROR_CODE = 3
+_FIRST_VERSION_WITH_VOLUME_BYTES = 4
+_FIRST_VERSION_WITH_CORDONED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A version as Kafka ships it, or with ``has_remote_sizes`` as KIP-1187 has it."""
+
+    version: int
+    has_remote_sizes: bool = False
+
+    @property
+    def is_flexible(self) -> bool:
+        return self.version >= FIRST_FLEXIBLE_VERSION
+
+    @property
+    def has_error_code(self) -> bool:
+        return self.version >= _FIRST_VERSION_WITH_ERROR_CODE
+
+    @property
+    def has_volume_bytes(self) -> bool:
+        return self.version >= _FIRST_VERSION_WITH_VOLUME_BYTES
+
+    @property
+    def has_cordoned(self) -> bool:
+        return self.version >= _FIRST_VERSION_WITH_CORDONED and not self.has_remote_sizes
+
+
+KIP_1187 = Layout(5, has_remote_sizes=True)
+
 
 LARGEST_READ = 128 * 1024
 """A longer request is not read, because whoever reads it has other work waiting: it is taken for Kafka's own.

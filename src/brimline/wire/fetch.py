@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 
-from brimline.wire.errors import Malformed, Truncated
-from brimline.wire.primitives import Reader, Writer, encoded_count, tags_end, uvarint_at
+from brimline.wire.primitives import Malformed, Reader, Truncated, Writer, encoded_count, tags_end, uvarint_at
 from brimline.wire.request_header import body_start
 from brimline.wire.rewrite import Edit, rewritten_frame
 

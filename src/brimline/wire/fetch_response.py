@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 
-from brimline.wire.errors import Malformed
 from brimline.wire.fetch import (
     FIRST_VERSION_WITH_TOPIC_ID,
     MAX_VERSION,
@@ -21,7 +20,7 @@ from brimline.wire.fetch import (
     read_topic_key,
     write_topic_key,
 )
-from brimline.wire.primitives import Reader, Writer, encoded_count
+from brimline.wire.primitives import Malformed, Reader, Writer, encoded_count
 from brimline.wire.rewrite import Edit, rewritten_frame
 
 _INT64 = Struct(">q")

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from brimline.wire.errors import Malformed
+from brimline.wire.primitives import Malformed
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

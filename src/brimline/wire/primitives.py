@@ -1,4 +1,15 @@
-"""Kafka's primitive types: one reader and one writer for both the old and the flexible encodings.
+"""What can be wrong with bytes.
+
+::
+
+    BrimlineError
+    └── WireError             bytes that cannot be what they claim to be
+        ├── Truncated         they end before the message does
+        └── Malformed         a length, count or marker that no valid message has
+
+Whose fault it is follows from where the bytes came from; the caller knows and says so.
+
+Kafka's primitive types: one reader and one writer for both the old and the flexible encodings.
 
 Every length is checked against the bytes that are really there before it is believed, so that a hostile or
 damaged length can neither allocate memory nor send the reader out of bounds.
@@ -7,7 +18,21 @@ damaged length can neither allocate memory nor send the reader out of bounds.
 from struct import Struct
 from uuid import UUID
 
-from brimline.wire.errors import Malformed, Truncated
+from brimline.model import BrimlineError
+
+
+class WireError(BrimlineError):
+    """Bytes that cannot be what they claim to be."""
+
+
+class Truncated(WireError):
+    def __init__(self, wanted: int, available: int) -> None:
+        super().__init__(f"the message ends too early: {wanted} more bytes were announced, {available} are there")
+
+
+class Malformed(WireError):
+    pass
+
 
 _INT8 = Struct(">b")
 _INT16 = Struct(">h")

@@ -19,8 +19,7 @@ from struct import Struct
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from brimline.wire.errors import Malformed, Truncated
-from brimline.wire.primitives import Reader, encoded_count, tags_end, uvarint_at
+from brimline.wire.primitives import Malformed, Reader, Truncated, encoded_count, tags_end, uvarint_at
 from brimline.wire.request_header import PRODUCE, body_start, first_flexible_version, is_flexible
 from brimline.wire.rewrite import Edit, rewritten_frame
 

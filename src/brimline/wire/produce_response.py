@@ -18,8 +18,7 @@ from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
-from brimline.wire.errors import Malformed
-from brimline.wire.primitives import Reader, Writer, encoded_count
+from brimline.wire.primitives import Malformed, Reader, Writer, encoded_count
 from brimline.wire.produce import FIRST_VERSION_WITH_TOPIC_ID, VERSIONS, ProducePart, TopicName
 from brimline.wire.request_header import PRODUCE, is_flexible
 from brimline.wire.rewrite import Edit, rewritten_frame

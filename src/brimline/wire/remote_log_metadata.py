@@ -10,8 +10,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from brimline.model import Bytes, Offset
-from brimline.wire.errors import Malformed
-from brimline.wire.primitives import Reader
+from brimline.wire.primitives import Malformed, Reader
 
 TOPIC = "__remote_log_metadata"
 

@@ -8,8 +8,7 @@ version is flexible: then, and only then, a section of tagged fields stands betw
 from struct import Struct
 from typing import NamedTuple
 
-from brimline.wire.errors import Truncated
-from brimline.wire.primitives import tags_end
+from brimline.wire.primitives import Truncated, tags_end
 
 PRODUCE = 0
 SASL_HANDSHAKE = 17

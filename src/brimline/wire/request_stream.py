@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from brimline.wire import produce
-from brimline.wire.errors import Malformed, WireError
 from brimline.wire.in_flight import RAW_TOKEN, InFlight, Token
+from brimline.wire.primitives import Malformed, WireError
 from brimline.wire.request_header import HEAD, PRODUCE
 
 _LENGTH_BYTES = 4

@@ -7,8 +7,8 @@ need not even come into this process: ``passing`` says how many bytes may go pas
 from collections.abc import Iterator
 from struct import Struct
 
-from brimline.wire.errors import Malformed
 from brimline.wire.in_flight import Buffer, Expected, InFlight
+from brimline.wire.primitives import Malformed
 
 _HEAD = Struct(">ii")
 _LENGTH = Struct(">i")

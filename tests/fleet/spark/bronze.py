@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.schemas import BRONZE
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.schemas import BRONZE
 from brimline.model.reclaim import Views
 from brimline.model.scan import FolderKind
 

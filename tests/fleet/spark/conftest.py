@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from brimline.fleet.session import SessionSettings, spark_session
+from brimline.fleet.session.session import SessionSettings, spark_session
 
 CORES = 2
 

@@ -10,12 +10,11 @@ import sys
 
 from pyspark.sql import DataFrame
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.progress import Lines, Progress
-from brimline.fleet.run import ALL_JOBS, run_round
-from brimline.fleet.session import SessionSettings, spark_session
-from brimline.fleet.warehouse import BatchName, Warehouse
-from brimline.fleet.warehouse_lock import only_run
+from brimline.fleet.jobs.run import ALL_JOBS, run_round
+from brimline.fleet.session.progress import Lines, Progress
+from brimline.fleet.session.session import SessionSettings, spark_session
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.warehouse import BatchName, Warehouse, only_run
 from tests.fleet.landed import ROUND_NOW
 from tests.waiting import PATIENCE_SECONDS
 

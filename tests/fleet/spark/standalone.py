@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from brimline.fleet.delta_jars import delta_jars
-from brimline.fleet.jvm import FIRST_COMPILER_ONLY, java_program, spark_home
+from brimline.fleet.session.delta_jars import delta_jars
+from brimline.fleet.session.jvm import FIRST_COMPILER_ONLY, java_program, spark_home
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 _LOOPBACK = "127.0.0.1"

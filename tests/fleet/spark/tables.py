@@ -2,10 +2,10 @@
 
 from pyspark.sql import SparkSession
 
-from brimline.fleet import columns as c
-from brimline.fleet.catalogue import Table
-from brimline.fleet.schemas import BRONZE
-from brimline.fleet.warehouse import Warehouse
+from brimline.fleet.tables import columns as c
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.schemas import BRONZE
+from brimline.fleet.tables.warehouse import Warehouse
 
 _WHEN_WORKED_ON = {c.INGESTED_AT, c.SEEN_AT}
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.fleet_summary import fleet_summary
-from brimline.fleet.gold_schemas import GOLD
-from brimline.fleet.jobs import conformed
-from brimline.fleet.schemas import BRONZE
+from brimline.fleet.jobs.fleet_summary import fleet_summary
+from brimline.fleet.jobs.jobs import conformed
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.gold_schemas import GOLD
+from brimline.fleet.tables.schemas import BRONZE
 from tests.fleet.spark.bronze import NOW, Row
 
 pytestmark = pytest.mark.integration

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.forecast import forecast_volumes
-from brimline.fleet.gold_schemas import FORECAST
+from brimline.fleet.jobs.forecast import forecast_volumes
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.gold_schemas import FORECAST
 from tests.fleet.spark.bronze import NOW, Row, frame, snapshot, volume
 
 pytestmark = pytest.mark.integration

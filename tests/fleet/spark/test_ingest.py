@@ -15,14 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.errors import JobFailed, LandingFailed
-from brimline.fleet.findings import run_findings
-from brimline.fleet.ingest import ingest
-from brimline.fleet.progress import Lines, Progress
-from brimline.fleet.run import ALL_JOBS, run_round
-from brimline.fleet.warehouse import BatchName, Warehouse
-from brimline.fleet.warehouse_lock import only_run
+from brimline.fleet.ingest.findings import run_findings
+from brimline.fleet.ingest.ingest import ingest
+from brimline.fleet.jobs.run import ALL_JOBS, run_round
+from brimline.fleet.session.errors import JobFailed, LandingFailed
+from brimline.fleet.session.progress import Lines, Progress
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.warehouse import BatchName, Warehouse, only_run
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
 from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put, with_column, with_header

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.ingest import ingest
-from brimline.fleet.jobs import JOBS, run_job
-from brimline.fleet.planner_rows import PLAN
-from brimline.fleet.planner_tasks import rows_locally
-from brimline.fleet.warehouse import Warehouse
+from brimline.fleet.ingest.ingest import ingest
+from brimline.fleet.jobs.jobs import JOBS, run_job
+from brimline.fleet.planner.rows import PLAN
+from brimline.fleet.planner.tasks import rows_locally
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.warehouse import Warehouse
 from tests.fleet.snapshots import TAKEN_AT_MS, broker_of_one_log, header_of, sections_of, write_snapshot
 from tests.fleet.spark.conftest import CORES
 from tests.fleet.spark.tables import Rows, rows_of

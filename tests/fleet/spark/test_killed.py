@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from brimline.fleet.catalogue import Table
+from brimline.fleet.tables.catalogue import Table
 from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put
 from tests.fleet.spark.standalone import connect_server, standalone_cluster
 from tests.waiting import PATIENCE_SECONDS, eventually

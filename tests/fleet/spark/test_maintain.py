@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.errors import FleetError
-from brimline.fleet.ingest import ingest
-from brimline.fleet.maintain import Keep, carry_out, no_longer_needed, plan_upkeep, superfluous
-from brimline.fleet.progress import Lines, Progress
-from brimline.fleet.warehouse import Warehouse
+from brimline.fleet.ingest.ingest import ingest
+from brimline.fleet.session.errors import FleetError
+from brimline.fleet.session.progress import Lines, Progress
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.maintain import Keep, carry_out, no_longer_needed, plan_upkeep, superfluous
+from brimline.fleet.tables.warehouse import Warehouse
 from tests.fleet.landed import broker, land, later
 from tests.fleet.spark.bronze import snapshot
 from tests.fleet.spark.conftest import CORES

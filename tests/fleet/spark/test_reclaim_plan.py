@@ -8,14 +8,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.gold_schemas import OWN_PLAN, PEER_GAINS, RECLAIM_PLAN
-from brimline.fleet.jobs import conformed
-from brimline.fleet.planner import rows_on_spark
-from brimline.fleet.planner_gains import GAIN_ROWS
-from brimline.fleet.planner_rows import PLAN, PLAN_ROWS
-from brimline.fleet.planner_tasks import SnapshotFile
-from brimline.fleet.reclaim_plan import gains_on_peers, reclaim_plan
+from brimline.fleet.jobs.jobs import conformed
+from brimline.fleet.jobs.reclaim_plan import gains_on_peers, reclaim_plan
+from brimline.fleet.planner.gains import GAIN_ROWS
+from brimline.fleet.planner.rows import PLAN, PLAN_ROWS
+from brimline.fleet.planner.spark_tasks import rows_on_spark
+from brimline.fleet.planner.tasks import SnapshotFile
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.gold_schemas import OWN_PLAN, PEER_GAINS, RECLAIM_PLAN
 from tests.decide.reclaim_scenarios import all_scenarios
 from tests.fleet.plan_rows import assert_is_plan_of, named_trims, trims_in
 from tests.fleet.snapshots import broker_of_one_log as broker

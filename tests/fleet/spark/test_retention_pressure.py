@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from brimline.decide.retention_percent import plain_percent, tiered_percents
-from brimline.fleet.catalogue import Table
-from brimline.fleet.gold_schemas import RETENTION_PRESSURE
-from brimline.fleet.jobs import conformed
-from brimline.fleet.retention_pressure import retention_pressure
-from brimline.model.retention import TopicRetention
+from brimline.fleet.jobs.jobs import conformed
+from brimline.fleet.jobs.retention_pressure import retention_pressure
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.gold_schemas import RETENTION_PRESSURE
+from brimline.model.partitions import TopicRetention
 from brimline.model.scan import FolderKind
 from tests.fleet.spark.bronze import NOW, Row, frame, replica, snapshot, topic_config
 

@@ -13,11 +13,11 @@ MIB = 1 << 20
 
 KILLS_ITS_JVM = """
 import os, signal, sys
-from brimline.fleet.errors import FleetError
-from brimline.fleet.progress import Lines, Progress
-from brimline.fleet.run import run_round
-from brimline.fleet.session import SessionSettings, spark_session
-from brimline.fleet.warehouse import Warehouse
+from brimline.fleet.session.errors import FleetError
+from brimline.fleet.session.progress import Lines, Progress
+from brimline.fleet.jobs.run import run_round
+from brimline.fleet.session.session import SessionSettings, spark_session
+from brimline.fleet.tables.warehouse import Warehouse
 
 try:
     with spark_session(SessionSettings(master="local[1]", cores=1)) as spark:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from brimline.fleet.catalogue import Table
-from brimline.fleet.gold_schemas import TIER_OVERLAP
-from brimline.fleet.jobs import conformed
-from brimline.fleet.tier_overlap import tier_overlap
+from brimline.fleet.jobs.jobs import conformed
+from brimline.fleet.jobs.tier_overlap import tier_overlap
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.gold_schemas import TIER_OVERLAP
 from tests.fleet.spark.bronze import NOW, Row, frame, minutes_ago, replica, snapshot, topic_config
 
 pytestmark = pytest.mark.integration

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from brimline.decide.disk_state import DiskLimits, DiskState, Space, breaches, bytes_to_limit, next_state
-from brimline.fleet.catalogue import Table
-from brimline.fleet.gold_schemas import VOLUME_PRESSURE
-from brimline.fleet.jobs import conformed
-from brimline.fleet.volume_pressure import volume_pressure
+from brimline.fleet.jobs.jobs import conformed
+from brimline.fleet.jobs.volume_pressure import volume_pressure
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.gold_schemas import VOLUME_PRESSURE
 from brimline.model import Bytes, used_percent
 from tests.fleet.spark.bronze import NOW, Row, frame, minutes_ago, snapshot, volume
 

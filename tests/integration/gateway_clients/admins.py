@@ -4,7 +4,7 @@ import json
 import subprocess
 from dataclasses import dataclass
 
-from brimline.torture.clients import java_clients
+from brimline.torture.clients import table as java_clients
 from tests.waiting import PATIENCE_SECONDS
 
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from brimline.torture.clients import java_clients
-from brimline.torture.clients.process import ClientProcess
+from brimline.torture.clients import table as java_clients
+from brimline.torture.clients.table import ClientProcess
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from brimline.torture.clients.process import ClientProcess
-from brimline.torture.clients.table import Client
+from brimline.torture.clients.table import Client, ClientProcess
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 

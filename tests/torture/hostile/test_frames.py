@@ -6,8 +6,7 @@ from struct import unpack_from
 import pytest
 from kafka.protocol import admin, consumer, metadata, producer, sasl
 
-from brimline.torture.hostile.frames import BATCH_FRAMES, CLEAR, FENCED, Api, Frames, name_of, schemas, seeds
-from brimline.torture.hostile.mutations import mutated
+from brimline.torture.hostile.frames import BATCH_FRAMES, CLEAR, FENCED, Api, Frames, mutated, name_of, schemas, seeds
 from brimline.torture.hostile.sides import asks_for_no_answer, is_deceptive
 
 OFFERED = {0: range(3, 14), 1: range(4, 19), 3: range(14), 17: range(2), 18: range(5), 35: range(1, 6), 68: range(2)}

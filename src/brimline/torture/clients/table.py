@@ -1,10 +1,115 @@
-"""The table of clients. Their properties are their library's defaults; only idempotence is chosen where it says so."""
+"""A client's process: its lines are read as they come, its complaint is kept, and it never outlives whoever made it.
 
+Kafka's own Java clients: one source file, compiled once per process.
+
+It is compiled against the oldest client that it runs with: Kafka keeps its client interfaces compatible from there on.
+
+The table of clients. Their properties are their library's defaults; only idempotence is chosen where it says so.
+"""
+
+import atexit
+import json
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from brimline.torture.clients import java_clients
+from brimline.sandbox.jars.cache import kafka_jars
+from brimline.sandbox.java import QUICK_START, class_path, find_java, kafka_command, stock_jars
+from brimline.torture.clients import table as java_clients
+
+_PATIENCE_SECONDS = 240.0
+
+
+class ClientProcess:
+    """``heard`` is called with every line, in a thread of its own."""
+
+    def __init__(self, command: Sequence[str], heard: Callable[[dict[str, Any]], None]) -> None:
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
+        # Its input is held open by us: it ends when we do, in whatever way.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+        self._reading = threading.Thread(target=self._read, args=(heard,))
+        self._reading.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def complaint(self) -> str:
+        """What it wrote to standard error."""
+        self._errors.seek(0)
+        return self._errors.read()
+
+    def ask_to_stop(self) -> None:
+        """By the end of its input: a signal would come too early for one that is only just starting."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self, seconds: float = _PATIENCE_SECONDS) -> None:
+        """Until it ended by itself and every line is read; raises ``AssertionError`` if it does not end."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the client did not end within {seconds:.0f} s: {self.complaint()[-2000:]}") from None
+        self._reading.join()
+
+    def close(self) -> None:
+        """Whatever it is doing, it is over."""
+        self.kill()
+        self._process.wait()
+        self._reading.join()
+        self.ask_to_stop()
+        self._errors.close()
+
+    def _read(self, heard: Callable[[dict[str, Any]], None]) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                heard(json.loads(line))
+
+
+SOURCE = Path(__file__).with_name("KafkaTestClient.java")
+
+OLDEST_CLIENT = "3.9.2"
+_JAVAC_QUICK_START = [f"-J{option}" for option in QUICK_START]
+
+
+@cache
+def classes() -> Path:
+    """The directory of the compiled classes, gone when this process ends."""
+    directory = Path(tempfile.mkdtemp(prefix="brimline-java-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    javac = find_java().resolve().with_name("javac")
+    path = class_path(stock_jars(kafka_jars(OLDEST_CLIENT)))
+    # No annotation processing: a logging jar on the path brings a processor that warns about itself
+    options = ["-proc:none", "-encoding", "UTF-8", "-Xlint:all", "-Werror", "-d", str(directory), "-cp", path]
+    command = [str(javac), *_JAVAC_QUICK_START, *options, str(SOURCE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+def command(version: str, mode: str, arguments: Iterable[str]) -> list[str]:
+    """``mode`` is ``produce``, ``consume`` or ``describe``."""
+    java, *rest = kafka_command([*stock_jars(kafka_jars(version)), classes()], "KafkaTestClient", [mode, *arguments])
+    # log4j's default is to print errors on standard output, between our lines
+    return [java, "-Dlog4j2.level=OFF", *rest]
+
 
 _PACKAGE = "brimline.torture.clients"
 

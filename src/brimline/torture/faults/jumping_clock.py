@@ -27,7 +27,7 @@ def moved_time(offset_file: Path) -> float:
 if __name__ == "__main__":
     file = Path(sys.argv[1])
     time.time = lambda: moved_time(file)
-    clock = import_module("brimline.guard.clock")
+    clock = import_module("brimline.service.clock")
     clock.SystemClock.now = lambda _: datetime.fromtimestamp(moved_time(file), UTC)
     sys.argv = ["brimline", *sys.argv[2:]]
     runpy.run_module("brimline.cli", run_name="__main__")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from brimline.model import Bytes
 from brimline.sandbox import BadSpec
-from brimline.torture.clients.process import ClientProcess
-from brimline.torture.clients.table import KAFKA_PYTHON
+from brimline.torture.clients.table import KAFKA_PYTHON, ClientProcess
 from brimline.torture.faults import stallable_volume
 from brimline.torture.faults.table import Stage, Undo, fault, remove_all
 from brimline.torture.history import Emptied

@@ -16,9 +16,8 @@ from kafka.protocol.api_header import ResponseClassRegistry
 from brimline.torture.hostile.frames import CLEAR, FENCED, OTHER_WORDS, STILL, name_of
 from brimline.torture.hostile.sides import PATIENCE_SECONDS, Fate, Kind, Side, asks_for_no_answer, is_deceptive
 from brimline.wire import produce
-from brimline.wire.describe_log_dirs_layout import KIP_1187
-from brimline.wire.describe_log_dirs_request import read_request
-from brimline.wire.errors import WireError
+from brimline.wire.describe_log_dirs_request import KIP_1187, read_request
+from brimline.wire.primitives import WireError
 from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
 
 _READERS = (admin, consumer, metadata, producer, sasl)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from brimline.torture.hostile.frames import CORRELATION
 from brimline.wire import produce
-from brimline.wire.errors import WireError
+from brimline.wire.primitives import WireError
 from brimline.wire.request_header import PRODUCE
 
 SILENCE_SECONDS = 1.5

@@ -1,0 +1,130 @@
+"""The cluster that trims are sent to: one look at the partitions of a batch, and one request to each of their leaders.
+
+Keeps a connection of its own: made when it is needed, and anew after any failure, since the cluster may not be the one
+that it was.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeAlias
+
+from brimline.act.trims.rules import PartitionNow, Problem, refusal
+from brimline.model import BrokerId, Failure, FailureKind, KafkaError, ObservationFailed, Offset, TopicPartition
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.configs import Config, describe_topic_configs
+from brimline.observe.cluster.delete_records import delete_records
+from brimline.observe.cluster.offsets import OffsetSpec, list_offsets
+from brimline.observe.cluster.topics import Topic, describe_topics
+
+_PATIENCE = timedelta(seconds=10)
+_FOLLOWERS_MAY_TAKE = timedelta(seconds=5)
+"""How long a leader waits for the followers before it answers. They follow without that, too."""
+_CLEANUP_POLICY = "cleanup.policy"
+_TIERED = "remote.storage.enable"
+
+Offsets: TypeAlias = Mapping[TopicPartition, Offset | Failure | None]
+
+
+class TrimCluster:
+    """For one thread. Methods raise ``ObservationFailed`` when nobody answers at all."""
+
+    def __init__(self, config: ClientConfig, connect: Callable[[ClientConfig], Connection] = Connection) -> None:
+        self._config = config
+        self._connect = connect
+        self._connection: Connection | None = None
+
+    def look(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]:
+        names = sorted({partition.topic for partition in partitions})
+        with self._connected() as connection:
+            deadline = Deadline(_PATIENCE)
+            topics = describe_topics(connection, names, deadline)
+            configs = describe_topic_configs(connection, names, [_CLEANUP_POLICY, _TIERED], deadline.renewed())
+            leaders = {p: leader for p in partitions if (leader := _leader(p, topics)) is not None}
+            starts = list_offsets(connection, leaders, OffsetSpec.EARLIEST, deadline.renewed())
+            ends = list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed())
+            found = {p: _now(p, topics.get(p.topic), configs.get(p.topic), starts, ends) for p in partitions}
+        self._connect_anew_after(found)
+        return found
+
+    def trim(
+        self, targets: Mapping[TopicPartition, Offset], leaders: Mapping[TopicPartition, BrokerId]
+    ) -> Mapping[TopicPartition, Offset | Problem]:
+        """The low watermarks. After a problem that may pass, only a look tells whether it was done."""
+        with self._connected() as connection:
+            deadline = Deadline(_PATIENCE + _FOLLOWERS_MAY_TAKE)
+            answers = delete_records(connection, leaders, targets, _FOLLOWERS_MAY_TAKE, deadline)
+        outcomes = {partition: _outcome(answer, partition) for partition, answer in answers.items()}
+        self._connect_anew_after(outcomes)
+        return outcomes
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        try:
+            if self._connection is None:
+                self._connection = self._connect(self._config)
+            yield self._connection
+        except ObservationFailed:
+            self.close()
+            raise
+
+    def _connect_anew_after(self, answers: Mapping[TopicPartition, object]) -> None:
+        if any(isinstance(answer, Problem) and answer.may_pass for answer in answers.values()):
+            self.close()
+
+
+def _leader(partition: TopicPartition, topics: Mapping[str, Topic]) -> BrokerId | None:
+    topic = topics.get(partition.topic)
+    return None if topic is None else topic.leaders.get(partition.partition)
+
+
+def _now(
+    partition: TopicPartition, topic: Topic | None, config: Config | Failure | None, starts: Offsets, ends: Offsets
+) -> PartitionNow | Problem:
+    if topic is None:
+        return _passing(f"nobody told about the topic {partition.topic}")
+    if topic.error is not None:
+        return refusal(topic.error, partition)
+    if partition.partition not in topic.leaders:
+        return Problem(why=f"the topic {partition.topic} has no partition {partition.partition}", may_pass=False)
+    leader = topic.leaders[partition.partition]
+    if leader is None:
+        return _passing("it has no leader")
+    if config is None or isinstance(config, Failure):
+        return _of_failure(config or Failure(kind=FailureKind.KAFKA_ERROR, message="its configuration is not known"))
+    log_start, high_watermark = starts.get(partition), ends.get(partition)
+    for offset in (log_start, high_watermark):
+        if isinstance(offset, Failure):
+            return _of_failure(offset)
+    if log_start is None or high_watermark is None:
+        return _passing("its leader does not tell its log start and high watermark")
+    assert not isinstance(log_start, Failure)
+    assert not isinstance(high_watermark, Failure)
+    return PartitionNow(
+        topic_id=topic.topic_id,
+        leader=leader,
+        log_start=log_start,
+        high_watermark=high_watermark,
+        cleanup_policy=config.get(_CLEANUP_POLICY) or "",
+        is_tiered=config.get(_TIERED) == "true",
+    )
+
+
+def _outcome(answer: Offset | KafkaError | Failure, partition: TopicPartition) -> Offset | Problem:
+    if isinstance(answer, KafkaError):
+        return refusal(answer, partition)
+    return _passing(answer.message) if isinstance(answer, Failure) else answer
+
+
+def _of_failure(failure: Failure) -> Problem:
+    return Problem(why=failure.message, may_pass=failure.kind is not FailureKind.NOT_AUTHORIZED)
+
+
+def _passing(why: str) -> Problem:
+    return Problem(why=why, may_pass=True)

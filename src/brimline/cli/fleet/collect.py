@@ -1,0 +1,87 @@
+"""``brimline fleet collect``: its options and its help. The work begins in ``collecting``."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from brimline.cli.log_dirs.command import Once, broker_ids, seconds_above_zero
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+
+DESCRIPTION = """\
+Take a snapshot of every broker of a cluster for the fleet's tables, through the ordinary admin protocol.
+
+Volumes, replicas, configurations and remote sizes; nothing needs to be installed near a broker. What only the files
+tell (segments, so reclaim plans) comes from guards: set brimline.landing.uri in a broker's properties.
+"""
+EPILOG = """\
+examples:
+  brimline fleet collect --bootstrap-server broker:9092 --landing /data/landing
+  brimline fleet collect --bootstrap-server broker:9092 --landing s3://bucket/fleet --interval 300
+      every five minutes, until it is interrupted
+
+exit codes:
+  0    done; a snapshot of every broker is in the landing place
+  1    no snapshot: wrong usage or input, no answer from the cluster, or a landing place that cannot be written to
+  3    partial: some brokers did not answer, or some snapshots could not be put down; the others were
+  130  interrupted from the keyboard
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "collect",
+        help="take snapshots of a cluster that has no guards",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--bootstrap-server",
+        action=Once,
+        required=True,
+        metavar="HOST:PORT",
+        help="a server to connect to first, or several with commas (required)",
+    )
+    add(
+        "--landing",
+        action=Once,
+        required=True,
+        metavar="URI",
+        help="where the snapshots go: a folder, or a URI that pyarrow opens (required)",
+    )
+    add("--broker-list", action=Once, type=broker_ids, metavar="IDS", help="only these broker ids (default: all)")
+    add("--interval", type=seconds_above_zero, metavar="SECONDS", help="again and again, this often (default: once)")
+    add("--times", type=_times, metavar="N", help="with --interval: end after this many (default: never)")
+    add("--command-config", action=Once, metavar="FILE", help="a Java properties file for the client")
+    add(
+        "--command-property",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one client property; wins over the file; may be repeated",
+    )
+    add(
+        "--timeout",
+        type=seconds_above_zero,
+        metavar="SECONDS",
+        help="how long brokers have to answer (default: default.api.timeout.ms of the properties, else 30)",
+    )
+    add("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks and the client's log")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from brimline.cli.fleet.command import check_installed
+
+    check_installed("collect")
+    from brimline.cli.fleet.collecting import collect
+
+    return collect(args)
+
+
+def _times(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of times")
+    return int(text)

@@ -1,0 +1,87 @@
+"""``brimline fleet maintain``: the warehouse's upkeep. It deletes, so it first says what, and does it when told to."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from brimline import __version__
+from brimline.cli.fleet.command import WAREHOUSE_HELP, add_session_options, days
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+
+DESCRIPTION = """\
+Say what the upkeep of a warehouse would remove; with --apply, do it: thin out old history, remove landed files that
+were taken in and are needed no more, make small data files large, and remove the data files of old table versions.
+
+Each broker's newest snapshot with segments stays whatever its age, and so do quarantined files. Without --apply nothing
+is changed.
+"""
+EPILOG = """\
+examples:
+  brimline fleet maintain --warehouse /data/warehouse
+  brimline fleet maintain --warehouse /data/warehouse --apply
+      once a day, say, between two runs: it waits for none, and refuses while one is at work
+
+exit codes:
+  0    said, or done
+  1    nothing done: wrong usage, no Spark, or a run is at work on the warehouse
+  130  interrupted; the next one does what is left"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "maintain",
+        help="compact the tables, thin out history, remove what is needed no more",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
+    parser.add_argument("--apply", action="store_true", help="do it (default: only say what would be done)")
+    parser.add_argument("--raw-days", type=days, default=7, metavar="N", help="all snapshots for so long (default: 7)")
+    parser.add_argument(
+        "--hourly-days", type=days, default=180, metavar="N", help="one in an hour for so long (default: 180)"
+    )
+    parser.add_argument("--landing-days", type=days, default=2, metavar="N", help="landed files (default: 2)")
+    add_session_options(parser)
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from brimline.cli.fleet.command import check_installed
+
+    check_installed("maintain")
+    from contextlib import ExitStack
+    from datetime import UTC, datetime
+
+    from brimline.cli.fleet.progress import progress_on
+    from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.fleet.session.session import SessionSettings, spark_session
+    from brimline.fleet.tables.maintain import Keep, carry_out, plan_upkeep
+    from brimline.fleet.tables.warehouse import Warehouse, only_run
+    from brimline.model import Bytes, human_bytes, human_count
+
+    keep = Keep(raw_days=args.raw_days, hourly_days=args.hourly_days, landing_days=args.landing_days)
+    warehouse, now = Warehouse(args.warehouse), datetime.now(UTC)
+    with ExitStack() as stack:
+        lock = stack.enter_context(only_run(args.warehouse))
+        progress = stack.enter_context(progress_on(sys.stderr))
+        settings = SessionSettings(
+            master=args.master, driver_memory=args.driver_memory, more=dict(args.conf), held=(lock,)
+        )
+        spark = stack.enter_context(spark_session(settings))
+        upkeep = plan_upkeep(spark, warehouse, keep, now)
+        verb = "removing" if args.apply else "would remove"
+        print(
+            f"{verb} the rows of {human_count(upkeep.snapshots)} snapshots from before {upkeep.closed_before} "
+            f"(about {human_count(upkeep.rows)}), and {human_count(len(upkeep.landed_files))} landed files "
+            f"({human_bytes(Bytes(upkeep.landed_bytes))})"
+        )
+        if args.apply:
+            carry_out(spark, warehouse, upkeep, keep, progress, now)
+        else:
+            print("nothing was changed: --apply does it")
+    return ExitCode.DONE

@@ -1,0 +1,90 @@
+"""``brimline fleet run``: what has landed is taken in, and every table is made anew; once, or again and again."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from brimline import __version__
+from brimline.cli.fleet.command import WAREHOUSE_HELP, add_session_options, span_seconds
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+
+DESCRIPTION = """\
+Take in the snapshots that have landed, and make every table anew, in one Spark session.
+
+It goes on where it was: every snapshot is taken in exactly once, however often a run is interrupted or killed, and a
+table is the old one until the new one is whole. Files that cannot be used are named in the table quarantine, with the
+reason, and disturb nothing. The first run fetches Delta's jars into the cache of this user.
+"""
+EPILOG = """\
+where it runs:
+  --master local[*]           on this machine (the default)
+  --master spark://host:7077  on a standalone cluster; its workers need this Python with brimline[fleet], and must reach
+                              the landing place and the warehouse by the same names
+  --master sc://host:15002    through Spark Connect; the server needs Delta, and brimline[fleet] for its Python
+
+examples:
+  brimline fleet run --landing /data/landing --warehouse /data/warehouse
+  brimline fleet run --landing /data/landing --warehouse /data/warehouse --every 5m
+
+exit codes:
+  0    done
+  1    nothing done: wrong usage or input, no Spark, or another run is at work on the warehouse
+  3    partial: a step failed and is named; the other tables are new
+  130  interrupted; the next run goes on where this one was"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "run",
+        help="take in what has landed, and make every table anew",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--landing", required=True, metavar="PLACE", help="where the snapshots land (required)")
+    parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
+    parser.add_argument(
+        "--every", type=span_seconds, metavar="SPAN", help="again and again, such as 5m (default: once)"
+    )
+    add_session_options(parser)
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from brimline.cli.fleet.command import check_installed
+
+    check_installed("run")
+    import signal
+    import time
+    from contextlib import ExitStack
+
+    from brimline.cli.fleet.progress import progress_on
+    from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.fleet.jobs.run import rounds, run_round
+    from brimline.fleet.session.session import SessionSettings, spark_session
+    from brimline.fleet.tables.warehouse import Warehouse, only_run
+
+    # As ctrl-C: what is under way is given up, and Spark ends with us
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    code = ExitCode.DONE
+    with ExitStack() as stack:
+        lock = stack.enter_context(only_run(args.warehouse))
+        progress = stack.enter_context(progress_on(sys.stderr))
+        settings = SessionSettings(
+            master=args.master,
+            driver_memory=args.driver_memory,
+            more=dict(args.conf),
+            is_long_lived=args.every is not None,
+            held=(lock,),
+        )
+        with progress.step("Spark") as step:
+            spark = stack.enter_context(spark_session(settings))
+            step.note = "ready"
+        for _ in rounds(args.every, time.sleep, time.monotonic):
+            report = run_round(spark, args.landing, Warehouse(args.warehouse), progress, tasks=settings.cores)
+            code = ExitCode.PARTIAL if report.failures else ExitCode.DONE
+    return code

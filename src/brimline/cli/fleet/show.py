@@ -1,0 +1,112 @@
+"""``brimline fleet show``: a table as people, or programs, read it. No Spark is started."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from brimline import __version__
+from brimline.cli.fleet.command import WAREHOUSE_HELP
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+
+_AS_MANY = 50
+_DESCENDING = ":desc"
+DESCRIPTION = """\
+Show a table of the warehouse. No Spark is started, and nothing is changed.
+
+Without a table: which tables there are, what each answers, and how many rows it has.
+"""
+EPILOG = """\
+outputs:
+  table  for people: bytes and times as people write them, as many columns as fit (the default on a terminal)
+  json   an array of objects, a row per line; unknown is null
+  csv    with a header; unknown is empty (the default in a pipe or a file)
+
+examples:
+  brimline fleet show --warehouse /data/warehouse
+  brimline fleet show --warehouse /data/warehouse volume_pressure --sort used_percent:desc --limit 10
+  brimline fleet show --warehouse /data/warehouse reclaim_plan --topic orders --output json
+  brimline fleet show --warehouse /data/warehouse quarantine --columns path,reason,detail
+
+exit codes:
+  0    shown
+  1    no such table or column, or it cannot be read
+  141  the reader of the output went away"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "show",
+        help="show a table, without starting Spark",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("table", nargs="?", metavar="TABLE", help="which one (default: a list of all)")
+    parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
+    parser.add_argument("--cluster", metavar="ID", help="only rows of this cluster")
+    parser.add_argument("--broker", type=int, metavar="ID", help="only rows of this broker")
+    parser.add_argument("--topic", metavar="NAME", help="only rows of this topic")
+    parser.add_argument("--columns", type=_names, default=(), metavar="NAMES", help="these columns, with commas")
+    parser.add_argument(
+        "--sort", type=_order, default=(), metavar="NAMES", help="by these columns, with commas; name:desc descends"
+    )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--limit", type=_count, metavar="N", help=f"so many rows (default: {_AS_MANY} in a table, else all)"
+    )
+    shown.add_argument("--all", action="store_true", help="all rows in a table, too")
+    parser.add_argument("--output", choices=("table", "json", "csv"), help="see below")
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from brimline.cli.fleet.command import check_installed
+    from brimline.cli.shared.exit_codes import ExitCode
+
+    check_installed("show")
+    from brimline.cli.shared.output import writing_to
+    from brimline.fleet.session.errors import FleetError
+    from brimline.fleet.tables.catalogue import Table
+    from brimline.fleet.tables.show import Look, look_at, tables_in
+
+    output = args.output or ("table" if sys.stdout.isatty() else "csv")
+    if args.table is None:
+        with writing_to(sys.stdout, utf_8=output != "table") as out:
+            from brimline.cli.fleet.tables import write_list
+
+            write_list(list(tables_in(args.warehouse)), out, output)
+        return ExitCode.DONE
+    if args.table not in [table.value for table in Table]:
+        raise FleetError(f"there is no table {args.table}: choose one of {', '.join(table.value for table in Table)}")
+    equal = {"cluster_id": args.cluster, "broker_id": args.broker, "topic": args.topic}
+    limit = _AS_MANY if output == "table" and args.limit is None and not args.all else args.limit
+    look = Look(
+        columns=args.columns,
+        equal={name: value for name, value in equal.items() if value is not None},
+        sort=args.sort,
+        limit=limit,
+    )
+    shown = look_at(args.warehouse, Table(args.table), look)
+    with writing_to(sys.stdout, utf_8=output != "table") as out:
+        from brimline.cli.fleet.tables import write_shown
+
+        write_shown(shown, out, output)
+    return ExitCode.DONE
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _order(text: str) -> tuple[tuple[str, bool], ...]:
+    return tuple((name.removesuffix(_DESCENDING), name.endswith(_DESCENDING)) for name in _names(text))
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
+    return int(text)

@@ -1,0 +1,192 @@
+"""``brimline fleet simulate``: what other limits would delete and refuse, and when. Changes nothing anywhere."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from brimline import __version__
+from brimline.cli.fleet.command import WAREHOUSE_HELP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyarrow import RecordBatch
+
+    from brimline.cli.parser import Parser
+    from brimline.fleet.planner.tasks import SnapshotFile
+    from brimline.fleet.simulate.what_if import RetentionRule, WhatIf
+
+_MOST_DAYS = 3650
+DESCRIPTION = """\
+What if the limits were others? From the newest segments of every broker, and from how fast its logs grow: what
+retention and a ceiling would delete, which Produce would be refused, from which day on, and how old the oldest record
+of every topic would be at the end. Nothing is changed, and no Spark is needed.
+
+Limits that are not given are as every broker has them. A day is the step; every broker is looked at by itself, as its
+guard does; replication, uploads and compaction are taken to keep pace.
+"""
+EPILOG = """\
+examples:
+  brimline fleet simulate --warehouse /data/warehouse --ceiling 80
+  brimline fleet simulate --warehouse /data/warehouse --max-used 90 --days 30
+  brimline fleet simulate --warehouse /data/warehouse --retention 'clicks-.*=200GB' --retention 'orders=30d'
+      a pattern for whole names of topics, and retention.bytes, retention.ms, or both: 200GB, 30d, '200GB|30d'
+  brimline fleet simulate --warehouse /data/warehouse --ceiling 80 --plan-out plans/
+  brimline reclaim --config /etc/kafka/server.properties --apply --plan plans/Zs3Y...-1.json --ceiling 80
+      a file for every broker that has something to delete now; it deletes what is still true by then
+
+exit codes:
+  0    shown
+  1    wrong usage, or there is nothing to simulate
+  3    shown, but the snapshots of some brokers could not be used: they are named
+  141  the reader of the output went away"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "simulate",
+        help="what other limits would delete and refuse, and when",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
+    add(
+        "--ceiling",
+        type=_percent,
+        metavar="PERCENT",
+        help="log.retention.disk.usage.percent of every broker; 100 is off",
+    )
+    add("--max-used", type=_percent, metavar="PERCENT", help="disk.max.used.percent of every broker; 100 is off")
+    add(
+        "--retention",
+        type=_retention,
+        action="append",
+        default=[],
+        metavar="PATTERN=LIMIT",
+        help="see below; may be repeated, and the last one that matches a topic counts",
+    )
+    add("--days", type=_days, default=7, metavar="N", help="how far to look ahead (default: 7)")
+    add("--cluster", metavar="ID", help="only this cluster")
+    add("--broker", type=int, metavar="ID", help="only this broker, of every cluster or of the one above")
+    add(
+        "--plan-out",
+        type=Path,
+        metavar="FOLDER",
+        help="write what a ceiling would delete now as plans for brimline reclaim",
+    )
+    add("--processes", type=_processes, metavar="N", help="at work side by side (default: one for each core)")
+    add("--master", metavar="URL", help="let Spark do it: local[N], spark://host:port or sc://host:port")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--top", type=_count, default=20, metavar="N", help="topics in the table (default: 20)")
+    shown.add_argument("--all", action="store_const", dest="top", const=None, help="all topics in the table")
+    add("--output", choices=("table", "json"), default="table", help="for people or for programs; json has all topics")
+    add("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    add("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from brimline.cli.fleet.command import check_installed
+    from brimline.cli.shared.exit_codes import ExitCode
+
+    check_installed("simulate")
+    from brimline.cli.shared.output import writing_to
+    from brimline.fleet.simulate.simulate import simulation
+    from brimline.fleet.simulate.what_if import WhatIf
+    from brimline.fleet.tables.manifest import newest_files
+    from brimline.model import BadInput
+
+    if args.plan_out is not None and args.ceiling is None:
+        raise BadInput("--plan-out writes the plan of a ceiling: say which, by --ceiling")
+    what_if = WhatIf(
+        ceiling_percent=args.ceiling,
+        max_used_percent=args.max_used,
+        retention=tuple(args.retention),
+        days=args.days,
+    )
+    files = [file for file in newest_files(args.warehouse) if _is_meant(file, args)]
+    if not files:
+        raise BadInput(
+            "no broker with segments in the warehouse is meant: look at brimline fleet show segment_snapshots"
+        )
+    found = simulation(what_if, _batches(files, what_if, args))
+    with writing_to(sys.stdout, utf_8=args.output != "table") as out:
+        if args.output == "json":
+            from brimline.cli.fleet.simulation_json import write_simulation_json
+
+            write_simulation_json(found, out)
+        else:
+            from brimline.cli.fleet.simulation_table import write_simulation_table
+
+            write_simulation_table(found, out, top=args.top)
+    if args.plan_out is not None:
+        _write_plans(files, args.ceiling, args.plan_out)
+    for unusable in found.unusable:
+        print(f"brimline: broker {unusable.broker_id} of {unusable.cluster_id}: {unusable.why}", file=sys.stderr)
+    if not found.brokers:
+        return ExitCode.FAILED
+    return ExitCode.PARTIAL if found.unusable else ExitCode.DONE
+
+
+def _batches(files: "Sequence[SnapshotFile]", what_if: "WhatIf", args: argparse.Namespace) -> "Iterable[RecordBatch]":
+    if args.master is None:
+        import os
+
+        from brimline.fleet.planner.tasks import rows_locally
+        from brimline.fleet.simulate.simulate import rows_of
+
+        return rows_locally(files, rows_of(what_if), args.processes or os.cpu_count() or 1)
+    from brimline.fleet.session.session import SessionSettings, spark_session
+    from brimline.fleet.simulate.spark_tasks import batches_on_spark
+
+    with spark_session(SessionSettings(master=args.master)) as spark:
+        return batches_on_spark(spark, files, what_if)
+
+
+def _write_plans(files: "Sequence[SnapshotFile]", ceiling: int, folder: Path) -> None:
+    from brimline.fleet.planner.plan_files import write_plans
+
+    written = write_plans(files, ceiling, folder)
+    brokers = "broker has" if len(written) == 1 else "brokers have"
+    print(f"brimline: {len(written)} {brokers} something to delete now: {folder}", file=sys.stderr)
+
+
+def _is_meant(file: "SnapshotFile", args: argparse.Namespace) -> bool:
+    is_cluster = args.cluster is None or file.cluster_id == args.cluster
+    return is_cluster and (args.broker is None or file.broker_id == args.broker)
+
+
+def _percent(text: str) -> int:
+    if not text.isdecimal() or int(text) > 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 100")
+    return int(text)
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or int(text) > _MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days from 0 to {_MOST_DAYS}")
+    return int(text)
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of topics")
+    return int(text)
+
+
+def _retention(text: str) -> "RetentionRule":
+    from brimline.fleet.simulate.what_if import parse_retention
+
+    try:
+        return parse_retention(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,177 @@
+"""``brimline fleet synth``: a made-up fleet's snapshots in a landing place. Needs no cluster and no Spark."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from brimline import __version__
+from brimline.cli.fleet.command import span_seconds
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+    from brimline.fleet.synth.spec import FleetSpec
+from brimline.fleet.synth.synth import Written
+
+_FIRST_YEAR, _LAST_YEAR = 2011, 2200  # of Kafka, and of what a plan can count with
+_TO_LINE_START_AND_CLEAR = "\r\x1b[K"
+
+DESCRIPTION = """\
+Make up a fleet and put its snapshots into a landing place, as if its guards had: to try the fleet's tables before
+anything is connected, and to measure them at any size.
+
+A few topics carry most of the traffic; it has the rhythm of days and weeks, grows, and changes at once. Logs are held
+by time, by size, by the remote store, by compaction, or by nothing. Topics come and go, a disk fails, one is made
+larger, somebody leaves a large file on another, uploads stall, replicas move. All replicas of a partition tell the same
+offsets. The newest snapshot of each broker has segments; those before it have volumes and replicas.
+
+The same options give the same files, to the byte; --until is part of them and is the beginning of this hour unless
+you say otherwise.
+"""
+EPILOG = """\
+examples:
+  brimline fleet synth --landing /tmp/landing
+      6 brokers in 2 clusters, 200 replicas each, two weeks of history
+  brimline fleet run --landing /tmp/landing --warehouse /tmp/warehouse
+      what the fleet's tables make of it
+  brimline fleet synth --landing /tmp/large --brokers 2000 --clusters 10 --replicas 1000 --days 0
+      20 million segments, without history
+
+exit codes:
+  0    written
+  1    wrong usage, or the landing place did not take a file
+  130  interrupted from the keyboard; what was written is whole"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "synth",
+        help="make up a fleet's snapshots, to try things on",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--landing", required=True, metavar="PLACE", help="a folder, or a URI that pyarrow opens")
+    for option, default, least, meaning in (
+        ("--brokers", 6, 1, "brokers, in all clusters together"),
+        ("--clusters", 2, 1, "clusters"),
+        ("--replicas", 200, 1, "replicas on each broker"),
+        ("--segments", 10, 2, "segments of a replica, on average"),
+        ("--log-dirs", 2, 1, "log dirs of each broker"),
+        ("--days", 14, 0, "days of history"),
+        ("--ceiling", 85, 1, "log.retention.disk.usage.percent of every broker; 100 is off"),
+        ("--seed", 0, 0, "another seed is another fleet"),
+    ):
+        parser.add_argument(
+            option, type=_at_least(least), default=default, metavar="N", help=f"{meaning} (default: {default})"
+        )
+    parser.add_argument(
+        "--every",
+        type=span_seconds,
+        default=3 * 3600.0,
+        metavar="SPAN",
+        help="from one snapshot to the next, at least 1m (default: 3h)",
+    )
+    parser.add_argument(
+        "--until", type=_moment, metavar="TIME", help="when the newest snapshots are taken, as 2026-01-31T12:00Z"
+    )
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from brimline.cli.fleet.command import check_installed
+
+    check_installed("synth")
+    from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.fleet.synth.synth import synthesise
+    from brimline.landing.place import PlaceFailed
+    from brimline.model import BadInput, BrimlineError, human_bytes
+
+    spec = _spec(args)
+    if spec.brokers < spec.clusters:
+        raise BadInput(f"--clusters: {spec.clusters} clusters need at least as many brokers, not {spec.brokers}")
+    if spec.every_minutes < 1:
+        raise BadInput("--every: snapshots are at least a minute apart")
+    line = _SynthLine(spec.brokers)
+    try:
+        written = synthesise(spec, args.landing, line.draw)
+    except PlaceFailed as error:
+        raise BrimlineError(str(error)) from None
+    finally:
+        line.clear()
+    print(
+        f"clusters: {spec.clusters:,}, brokers: {written.brokers:,}, snapshots: {written.snapshots:,} with"
+        f" {written.replicas:,} rows of logs and {written.segments:,} segments, {human_bytes(written.bytes)}"
+    )
+    return ExitCode.DONE
+
+
+def _spec(args: argparse.Namespace) -> "FleetSpec":
+    from brimline.fleet.synth.spec import FleetSpec
+
+    return FleetSpec(
+        until_ms=_this_hour_ms() if args.until is None else args.until,
+        seed=args.seed,
+        clusters=args.clusters,
+        brokers=args.brokers,
+        replicas=args.replicas,
+        segments=args.segments,
+        log_dirs=args.log_dirs,
+        days=args.days,
+        every_minutes=int(args.every // 60),
+        ceiling_percent=args.ceiling,
+    )
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text) if text.isdecimal() else -1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return value
+
+    return number
+
+
+def _moment(text: str) -> int:
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write it as 2026-01-31T12:00Z") from None
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise argparse.ArgumentTypeError(f"{text!r} is not in the years from {_FIRST_YEAR} to {_LAST_YEAR}")
+    return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()) * 1000
+
+
+def _this_hour_ms() -> int:
+    hour_ms = 3_600_000
+    return int(time.time() * 1000) // hour_ms * hour_ms
+
+
+class _SynthLine:
+    """One line on a terminal's stderr, drawn over itself; nothing anywhere else."""
+
+    def __init__(self, brokers: int) -> None:
+        self._brokers = brokers
+        self._begin = time.monotonic()
+        self._is_shown = sys.stderr.isatty()
+
+    def draw(self, written: "Written") -> None:
+        if self._is_shown:
+            seconds = max(time.monotonic() - self._begin, 1e-3)
+            rate = (written.segments + written.replicas) / seconds
+            line = (
+                f"{written.brokers:,} of {self._brokers:,} brokers, {written.segments:,} segments, {rate:,.0f} rows/s"
+            )
+            sys.stderr.write(f"{_TO_LINE_START_AND_CLEAR}{line}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._is_shown:
+            sys.stderr.write(_TO_LINE_START_AND_CLEAR)
+            sys.stderr.flush()

@@ -1,0 +1,120 @@
+"""The rows of a table, for people and for programs."""
+
+import csv
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
+from brimline.cli.shared.output import console_on
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.show import Shown
+from brimline.model import Bytes, human_bytes, human_count
+
+_WIDEST = 44
+_GAP = "  "
+
+
+def write_shown(shown: Shown, out: TextIO, output: str) -> None:
+    if output == "json":
+        _write_json(shown, out)
+    elif output == "csv":
+        _write_csv(shown, out)
+    else:
+        _draw(shown, console_on(out), glyphs_for(out))
+
+
+def write_list(tables: Sequence[tuple[Table, int]], out: TextIO, output: str) -> None:
+    rows = [(table.value, rows, table.sentence) for table, rows in tables]
+    write_shown(Shown(columns=("table", "rows", "answers"), rows=rows, total=len(rows)), out, output)
+
+
+def _write_json(shown: Shown, out: TextIO) -> None:
+    lines = (
+        json.dumps(dict(zip(shown.columns, map(_plain, row), strict=True)), ensure_ascii=False) for row in shown.rows
+    )
+    out.write("[\n" + ",\n".join(lines) + "\n]\n" if shown.rows else "[]\n")
+
+
+def _write_csv(shown: Shown, out: TextIO) -> None:
+    writer = csv.writer(out)
+    writer.writerow(shown.columns)
+    writer.writerows([_plain(value) for value in row] for row in shown.rows)
+
+
+def _plain(value: object) -> object:
+    """As programs read it: times in UTC by ISO 8601, everything else as it is."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+def _draw(shown: Shown, console: Console, glyphs: Glyphs) -> None:
+    """A terminal's width is kept: columns that do not fit are left out, and it says which."""
+    cells = [[_cell(name, row[place]) for row in shown.rows] for place, name in enumerate(shown.columns)]
+    is_number = [all(isinstance(row[place], int | float | None) for row in shown.rows) for place in range(len(cells))]
+    widths = [
+        min(max([len(name), *map(len, column)]), _WIDEST if console.is_terminal else 10**6)
+        for name, column in zip(shown.columns, cells, strict=True)
+    ]
+    fitting = _fitting(widths, console.width) if console.is_terminal else len(widths)
+    lines = [list(shown.columns), *map(list, zip(*cells, strict=True))] if shown.rows else [list(shown.columns)]
+    for number, line in enumerate(lines):
+        drawn = _GAP.join(
+            _aligned(glyphs.without_middle(cell, width), width, right=right)
+            for cell, width, right in list(zip(line, widths, is_number, strict=True))[:fitting]
+        )
+        console.print(Text(drawn.rstrip(), "" if number else "bold"), soft_wrap=True)
+    for note in _notes(shown, fitting):
+        console.print(Text(note, "dim"), soft_wrap=True)
+
+
+def _notes(shown: Shown, fitting: int) -> list[str]:
+    notes = []
+    if len(shown.rows) < shown.total:
+        notes.append(f"{human_count(len(shown.rows))} of {human_count(shown.total)} rows; --all shows the others")
+    if fitting < len(shown.columns):
+        notes.append(f"no room for {', '.join(shown.columns[fitting:])}; --columns chooses")
+    return notes
+
+
+def _fitting(widths: Sequence[int], room: int) -> int:
+    """How many columns fit; one is always shown."""
+    used, count = 0, 0
+    for width in widths:
+        used += width + (len(_GAP) if count else 0)
+        if used > room and count:
+            break
+        count += 1
+    return count
+
+
+def _aligned(text: str, width: int, *, right: bool) -> str:
+    return text.rjust(width) if right else text.ljust(width)
+
+
+def _cell(name: str, value: object) -> str:
+    """As people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and name.endswith("_bytes") and value >= 0:
+        return human_bytes(Bytes(value))
+    if isinstance(value, int) and not name.endswith("_id"):
+        return human_count(value)
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return printable(str(_plain(value)))

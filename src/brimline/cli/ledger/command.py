@@ -1,0 +1,98 @@
+"""``brimline ledger``: what was deleted, why, and what came back of it. Reads files, and asks nobody."""
+
+import argparse
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from brimline import __version__
+from brimline.cli.guard import add_config_options
+
+if TYPE_CHECKING:
+    from brimline.cli.parser import Parser
+
+DESCRIPTION = """\
+Show what Brimline has done to a broker's data: every cycle of reclaim with what was planned, why, what was asked for,
+what was answered and which bytes really came back; and every act with the ballast, and every pause.
+
+Reads the ledger beside the broker (ledger-<node id>.jsonl in brimline.state.dir, and the closed parts of it). Needs
+neither the guard nor the broker to run, and changes nothing.
+"""
+EPILOG = """\
+examples:
+  brimline ledger --config /etc/kafka/server.properties --since 24h
+  brimline ledger --config /etc/kafka/server.properties --output csv > trims.csv
+      a row for every trim: topic, partition, offsets, segments, bytes, age, reason, what became of it
+  brimline ledger --config /etc/kafka/server.properties --output json | jq '.cycles[].trims[] | select(.why != null)'
+      everything; here only what was abandoned, and why
+
+exit codes:
+  0    shown
+  1    there is no ledger yet, or it cannot be read
+  3    shown, but the ledger is damaged: the places are named"""
+_SPAN = re.compile(r"(\d{1,5})(m|h|d)")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
+    parser = subparsers.add_parser(
+        "ledger", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_config_options(parser)
+    parser.add_argument(
+        "--since",
+        type=_moment,
+        metavar="TIME",
+        help="only what went on since then: 90m, 24h, 7d, or a time in UTC such as 2026-01-31 or 2026-01-31T08:30",
+    )
+    parser.add_argument(
+        "--output", choices=("table", "json", "csv"), default="table", help="for people or for programs"
+    )
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    import os
+
+    from brimline.act.ledger.files import LedgerFiles
+    from brimline.act.ledger.story import tell
+    from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.cli.shared.output import writing_to
+    from brimline.settings.config import load_config
+
+    config = load_config(args.config, os.environ, args.broker_cwd)
+    assert config.broker.node_id is not None
+    files = LedgerFiles(config.state_dir, config.broker.node_id)
+    story = tell(files, args.since)
+    with writing_to(sys.stdout, utf_8=args.output != "table") as out:
+        if args.output == "json":
+            from brimline.cli.ledger.for_programs import write_ledger_json
+
+            write_ledger_json(story, files, out)
+        elif args.output == "csv":
+            from brimline.cli.ledger.for_programs import write_ledger_csv
+
+            write_ledger_csv(story, out)
+        else:
+            from brimline.cli.ledger.table import write_ledger_table
+
+            write_ledger_table(story, files, out)
+    for damage in story.damage:
+        print(f"brimline: {damage}", file=sys.stderr)
+    return ExitCode.PARTIAL if story.damage else ExitCode.DONE
+
+
+def _moment(text: str) -> datetime:
+    span = _SPAN.fullmatch(text.strip())
+    if span:
+        return datetime.now(UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a span such as 24h nor a time such as 2026-01-31"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,74 @@
+"""The question before a deletion. Where nobody can be asked, the answer is no.
+
+What a cycle by hand is doing just now: one line on a terminal's stderr, nothing anywhere else.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from brimline.guard.reclaim.preview import Preview
+from brimline.model import BrimlineError, human_bytes, human_count
+
+if TYPE_CHECKING:
+    from brimline.guard.reclaim.hand import Progress
+
+
+def refuse_without_terminal(answers: TextIO) -> None:
+    """Raises ``BrimlineError``."""
+    if not answers.isatty():
+        raise BrimlineError("nobody is there to be asked: nothing was deleted; --yes deletes without asking")
+
+
+def consent(shown: Preview, answers: TextIO, questions: TextIO) -> bool:
+    questions.write(f"{_question(shown)}\nDelete? Type yes to go on: ")
+    questions.flush()
+    return answers.readline().strip().lower() == "yes"
+
+
+def _question(shown: Preview) -> str:
+    partitions, segments, groups = len(shown.trims), shown.trimmed_segments, len(shown.radius.groups)
+    what = (
+        f"{human_bytes(shown.trimmed_bytes)} in {human_count(segments)} segment{'s' * (segments != 1)} of "
+        f"{human_count(partitions)} partition{'s' * (partitions != 1)}, at most {human_count(shown.radius.records)} "
+        "records, go on every replica, for good."
+    )
+    if groups:
+        what += f"\n{human_count(groups)} consumer group{'s' * (groups != 1)} would miss records."
+    return what
+
+
+_USUAL_WIDTH = 80  # of a terminal that does not say
+_TO_LINE_START_AND_CLEAR = "\r\x1b[K"
+
+
+@contextmanager
+def status_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
+    """Every text takes the place of the one before; afterwards the line is empty again."""
+    if not stream.isatty():
+        yield lambda _: None
+        return
+    width = os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+
+    def draw(text: str) -> None:
+        # A line that ran over could not be cleared whole.
+        stream.write(f"{_TO_LINE_START_AND_CLEAR}{text[: width - 1]}")
+        stream.flush()
+
+    try:
+        yield draw
+    finally:
+        draw("")
+
+
+def progress_text(progress: "Progress", *, is_waiting: bool) -> str:
+    trims = human_count(progress.trims)
+    if progress.sent < progress.trims:
+        return f"trimming: {human_count(progress.sent)} of {trims} partitions asked for"
+    if not is_waiting:
+        return f"trimming: all {trims} partitions asked for"
+    return (
+        f"waiting for the broker to remove the files: {human_bytes(progress.freed_bytes)} of "
+        f"{human_bytes(progress.planned_bytes)} back, {human_count(progress.ended)} of {trims} partitions"
+    )

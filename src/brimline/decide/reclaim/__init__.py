@@ -1,0 +1,1 @@
+"""KIP-61: which segments go first. Pure."""

@@ -1,0 +1,131 @@
+"""A device's part of the plan written out: the reason of every segment, the row of every log, the row of the device.
+
+KIP-61: which segments go, so that a device is not used beyond its ceiling?
+
+**Invariant.** For every device that is used beyond its ceiling the plan takes the globally oldest segments that may be
+taken, and no more of them than it must:
+
+- *Excess* is ``used - floor(total x percent / 100)``, used being what anyone uses, minus everything that is on its way
+  out already: ``.deleted`` files, ``-delete`` folders, closed segments below their log's present start, and what
+  ordinary retention removes at its next pass (``reclaim_going``). Guards that fill together see each other's trims
+  there, so none frees what another has freed.
+- *Age* is the largest record timestamp (``reclaim_kernel.ages`` has the rule for every odd value), made monotone along
+  the log. So a log is only ever trimmed from its head.
+- *Order* is by age, then topic name, partition and base offset (and, should two brokers share the device, the row), so
+  that any two planners agree to the byte.
+- The plan takes in this order, and stops as soon as what is taken reaches the excess: without the last one it would
+  not. Bytes are allocated blocks, which is what comes back. The limit of a cycle is never passed: what does not fit
+  into it ends the plan.
+- Never taken: the active segment, what ends above the high watermark, what the brakes keep (``ReclaimPolicy``), any log
+  that is not a current replica, is of a protected topic (``reclaim_topics``), or whose two views disagree.
+
+Every segment gets one reason, the first of: its folder is no current replica; it is going; it is active; its log is
+left out; it ends above the high watermark; it is younger than the minimum; it is within the minimum of bytes; it is
+taken, or what kept it from being taken.
+"""
+
+from dataclasses import fields
+
+import numpy as np
+
+from brimline.decide.reclaim import kernel
+from brimline.decide.reclaim.device import each_device
+from brimline.decide.reclaim.rules import TopicColumns
+from brimline.decide.reclaim.taking import LogRuns, Taking, deleted_bytes, folder_bytes, runs_of, taking_from
+from brimline.model import Bytes
+from brimline.model.reclaim import ReclaimTables
+from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan, LogOutcomes, ReclaimPlan, ReclaimReason
+from brimline.model.scan import FolderKind, UInt8Column
+
+_NOT_NEEDED = {
+    DeviceOutcome.NO_CEILING: ReclaimReason.NO_CEILING,
+    DeviceOutcome.SPACE_UNKNOWN: ReclaimReason.SPACE_UNKNOWN,
+    DeviceOutcome.UNDER_CEILING: ReclaimReason.UNDER_CEILING,
+    DeviceOutcome.GOING_SUFFICES: ReclaimReason.GOING_SUFFICES,
+}
+_NOT_KNOWN = ("first_taken", "from_offset", "new_log_start_offset", "oldest_ms", "newest_ms")
+_AFTER_GOING, _BEFORE_ACTIVE = 3, -1
+
+
+def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
+    """Along a log the reasons stand in runs, in this order."""
+    going = runs.going
+    end_of_taken = going.until + taking.taken
+    in_order = (
+        (ReclaimReason.GOING_LOG_START, going.log_start),
+        (ReclaimReason.GOING_RETENTION_BYTES, going.retention_bytes),
+        (ReclaimReason.GOING_RETENTION_MS, going.retention_ms),
+        (ReclaimReason.TAKEN, end_of_taken),
+        (ReclaimReason.CYCLE_LIMIT, end_of_taken + taking.held_back),
+        (_NOT_NEEDED.get(taking.outcome, ReclaimReason.ENOUGH_TAKEN), runs.removable),
+        (ReclaimReason.MIN_RETENTION_BYTES, runs.old_enough),
+        (ReclaimReason.MIN_RETENTION_MS, runs.below_watermark),
+        (ReclaimReason.ABOVE_HIGH_WATERMARK, runs.closed),
+        (ReclaimReason.ACTIVE, runs.columns.count),
+    )
+    codes = np.empty((len(runs.standing), len(in_order)), dtype=np.uint8)
+    codes[:] = [code for code, _ in in_order]
+    left_out = np.flatnonzero(runs.is_current & (runs.standing != ReclaimReason.CANDIDATE))
+    codes[left_out, _AFTER_GOING:_BEFORE_ACTIVE] = runs.standing[left_out, np.newaxis]
+    no_replica = np.flatnonzero(~runs.is_current)
+    codes[no_replica] = runs.standing[no_replica, np.newaxis]
+    lengths = np.diff(np.stack([end for _, end in in_order], axis=1), axis=1, prepend=0)
+    return np.repeat(codes.ravel(), lengths.ravel())
+
+
+def nothing_taken(logs: int) -> LogOutcomes:
+    numbers = [field.name for field in fields(LogOutcomes) if field.name != "standing"]
+    columns = {name: np.full(logs, -1 if name in _NOT_KNOWN else 0, dtype=np.int64) for name in numbers}
+    return LogOutcomes(standing=np.zeros(logs, dtype=np.uint8), **columns)
+
+
+def write_outcomes(outcomes: LogOutcomes, runs: LogRuns, taking: Taking) -> None:
+    columns, rows = runs.columns, runs.columns.log_rows
+    logs, going = columns.logs, runs.going.until
+    leaving = columns.allocated(np.zeros_like(going), going) + deleted_bytes(columns)
+    outcomes.standing[rows] = runs.standing
+    outcomes.going_bytes[rows] = np.where(logs.kind == FolderKind.DELETE, folder_bytes(columns), leaving)
+    outcomes.taken_segments[rows] = taking.taken
+    outcomes.taken_bytes[rows] = columns.allocated(going, going + taking.taken)
+    outcomes.local_retention_bytes[rows] = runs.local_retention_bytes
+    trimmed = np.flatnonzero(taking.taken)
+    first = (columns.begin + going)[trimmed]
+    kept = first + taking.taken[trimmed]
+    at = columns.log_row(trimmed)
+    base_offset = columns.segments.base_offset
+    outcomes.first_taken[at] = columns.segment_row(first)
+    outcomes.from_offset[at] = np.maximum(base_offset[first], logs.log_start_offset[trimmed])
+    outcomes.new_log_start_offset[at] = base_offset[kept]
+    outcomes.oldest_ms[at] = kernel.age_of(runs.key[first])
+    outcomes.newest_ms[at] = kernel.age_of(runs.key[kept - 1])
+
+
+def device_plan(runs: LogRuns, taking: Taking) -> DevicePlan:
+    columns, going = runs.columns, runs.going.until
+    used, limit = columns.facts.used_bytes, columns.facts.limit_bytes
+    return DevicePlan(
+        outcome=taking.outcome,
+        used_bytes=None if used is None else Bytes(used),
+        limit_bytes=None if limit is None else Bytes(limit),
+        going=taking.going,
+        excess_bytes=None if taking.excess is None else Bytes(taking.excess),
+        removable_bytes=taking.removable_bytes,
+        taken_bytes=Bytes(int(columns.allocated(going, going + taking.taken).sum())),
+        taken_segments=int(taking.taken.sum()),
+        local_retention_bytes=Bytes(int(runs.local_retention_bytes.sum())),
+    )
+
+
+def plan(tables: ReclaimTables) -> ReclaimPlan:
+    """``ValueError`` for tables that are out of order."""
+    topics = TopicColumns(tables.topics)
+    reason = np.empty(len(tables.segments), dtype=np.uint8)
+    logs = nothing_taken(len(tables.logs))
+    devices = []
+    for columns in each_device(tables):
+        runs = runs_of(columns, topics)
+        taking = taking_from(runs)
+        reason[columns.segment_rows] = reasons(runs, taking)
+        write_outcomes(logs, runs, taking)
+        devices.append(device_plan(runs, taking))
+    return ReclaimPlan(reason=reason, logs=logs, devices=tuple(devices))

@@ -1,0 +1,210 @@
+"""Which topics are never trimmed, and which limits ordinary retention holds their logs to.
+
+**Invariant.** A topic of which it is not known that it may be trimmed is not trimmed. Protected is, for the first of
+these reasons that applies:
+
+1. an internal topic of Kafka, by name or by the broker's word (the broker refuses to trim it);
+2. ``__remote_log_metadata``, which the broker would let be trimmed, and with it the way to everything uploaded;
+3. a compacted topic without ``delete`` (refused by the broker, too);
+4. a tiered topic: a trim raises the start of the whole log and destroys what is in the remote store;
+5. a topic with an empty ``cleanup.policy``: whoever sets that wants nothing deleted;
+6. what the operator protects by a pattern;
+7. a topic whose configuration is not known.
+
+What leaves a log without us: Kafka's own rules, applied one pass ahead.
+
+**Invariant.** The segments named here are those that the broker's next retention pass removes, given the facts: a run
+from the log's head. Three rules, each going on where the one before stopped, and each stopping at the first segment
+that it does not remove:
+
+1. **log start**: the next segment begins at or below the log start, whoever moved it there;
+2. **retention.bytes**: what is left without the segment is still at least so much (sizes as Kafka counts them);
+3. **retention.ms**: the segment's largest timestamp, or the time of its last write if it has none, is more than so long
+   ago. A timestamp in the future is believed here, since the broker does.
+
+No rule removes a segment that ends above the high watermark, or, of a tiered topic, above what is uploaded. Rules 2 and
+3 hold for topics with ``delete`` in their ``cleanup.policy`` and for tiered ones that upload. They may reach the active
+segment, for which the broker then begins a new one; from outside that is foreseen only where the log's end is known,
+for topics that are not tiered.
+
+A replica that is being moved to another log dir is left out by the broker's passes until the move has ended, so nothing
+of it is going. Where a fact is not known, nothing is expected to go. Whether the two views of a log agree does not
+matter: they often differ because a pass has just been there, and what it marked is going indeed.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from brimline.decide.reclaim.device import DeviceColumns
+from brimline.model.reclaim import USE_RETENTION, CleanupRules, TopicFacts, TopicTable
+from brimline.model.reclaim_plan import ReclaimReason
+from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+REMOTE_LOG_METADATA = "__remote_log_metadata"
+_NOT_KNOWN = CleanupRules(deletes=False)
+
+
+class TopicColumns:
+    """The topics as columns, with one row more at the end for "no topic", which -1 finds."""
+
+    def __init__(self, topics: Sequence[TopicFacts]) -> None:
+        table = TopicTable.of(topics)
+        self._names = table.names
+        # Thousands of topics share a handful of rules: each is looked at once.
+        rules = [*table.rules, None]
+        shared = {id(each): each for each in rules}
+        places = {key: place for place, key in enumerate(shared)}
+        row = np.fromiter((places[id(each)] for each in rules), dtype=np.int64, count=len(rules))
+        known = [each or _NOT_KNOWN for each in shared.values()]
+        limits = np.array([effective_retention(each) for each in known], dtype=np.int64)
+        self._protection = _protection(np.array([*map(_of_rules, shared.values())], dtype=np.uint8)[row], self._names)
+        self._by_patterns: dict[tuple[str, ...], UInt8Column] = {(): self._protection}
+        self.name_rank = _ranks(self._names)
+        self.retention_ms: Int64Column = limits[:, 0][row]
+        self.retention_bytes: Int64Column = limits[:, 1][row]
+        self.is_tiered: BoolColumn = np.array([each.is_tiered for each in known], dtype=np.bool_)[row]
+        self.is_copying: BoolColumn = np.array([_is_copying(each) for each in known], dtype=np.bool_)[row]
+
+    def protection(self, patterns: tuple[str, ...]) -> UInt8Column:
+        """Why a topic is never trimmed, or ``CANDIDATE``."""
+        if patterns not in self._by_patterns:
+            expressions = [re.compile(pattern) for pattern in patterns]
+            codes = self._protection.copy()
+            yields = (codes == ReclaimReason.CANDIDATE) | (codes == ReclaimReason.TOPIC_UNKNOWN)
+            yields[-1] = False  # no topic has no name
+            rows = np.flatnonzero(yields)
+            names = [self._names[row] for row in rows.tolist()]
+            for expression in expressions:
+                matches = np.fromiter((expression.fullmatch(name) is not None for name in names), np.bool_, len(names))
+                codes[rows[matches]] = ReclaimReason.PROTECTED_TOPIC
+            self._by_patterns[patterns] = codes
+        return self._by_patterns[patterns]
+
+
+def _protection(of_rules: UInt8Column, names: Sequence[str]) -> UInt8Column:
+    """Without the operator's patterns. Kafka's own topics are known by their names, whatever else is known."""
+    codes = of_rules.copy()
+    for row, name in enumerate(names):
+        if name in INTERNAL_TOPICS:
+            codes[row] = ReclaimReason.INTERNAL_TOPIC
+        elif name == REMOTE_LOG_METADATA and codes[row] != ReclaimReason.INTERNAL_TOPIC:
+            codes[row] = ReclaimReason.REMOTE_LOG_METADATA
+    return codes
+
+
+def _of_rules(rules: CleanupRules | None) -> ReclaimReason:
+    if rules is None:
+        return ReclaimReason.TOPIC_UNKNOWN
+    if rules.is_internal:
+        return ReclaimReason.INTERNAL_TOPIC
+    if rules.compacts and not rules.deletes:
+        return ReclaimReason.COMPACT_ONLY
+    if rules.is_tiered:
+        return ReclaimReason.TIERED
+    return ReclaimReason.CANDIDATE if rules.deletes else ReclaimReason.NO_CLEANUP_POLICY
+
+
+def effective_retention(rules: CleanupRules) -> tuple[int, int]:
+    """Milliseconds and bytes that ordinary retention holds a local log to; -1 for no limit.
+
+    A tiered topic whose uploads go on is held to ``local.retention.*``, even with an empty ``cleanup.policy``.
+    """
+    is_copying = _is_copying(rules)
+    if not rules.deletes and (rules.compacts or not is_copying):
+        return -1, -1
+    milliseconds, size = rules.retention_ms, rules.retention_bytes
+    if is_copying:
+        if rules.local_retention_ms != USE_RETENTION:
+            milliseconds = rules.local_retention_ms
+        if rules.local_retention_bytes != USE_RETENTION:
+            size = rules.local_retention_bytes
+    return max(milliseconds, -1), max(size, -1)
+
+
+def _is_copying(rules: CleanupRules) -> bool:
+    return rules.is_tiered and not rules.is_copy_disabled
+
+
+def _ranks(names: Sequence[str]) -> Int64Column:
+    """Each name's place among all different names; topic names are ASCII, so any language sorts them alike."""
+    place = {name: position for position, name in enumerate(sorted(set(names)))}
+    return np.array([*(place[name] for name in names), -1], dtype=np.int64)
+
+
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoingRuns:
+    """Of every log: up to which of its segments each rule removes."""
+
+    log_start: Int64Column
+    retention_bytes: Int64Column
+    retention_ms: Int64Column
+
+    @property
+    def until(self) -> Int64Column:
+        return self.retention_ms
+
+
+def going_runs(columns: DeviceColumns, topics: TopicColumns) -> GoingRuns:
+    logs = columns.logs
+    is_visited = (logs.kind == FolderKind.CURRENT) & ~logs.is_moving
+    by_log_start = np.where(is_visited, columns.ends_up_to(logs.log_start_offset), 0)
+    most = np.maximum(np.where(is_visited, _reach(columns, topics), 0), by_log_start)
+    by_bytes = np.clip(_beyond_bytes(columns, topics.retention_bytes[logs.topic]), by_log_start, most)
+    by_ms = np.clip(_beyond_ms(columns, topics.retention_ms[logs.topic], by_bytes), by_bytes, most)
+    return GoingRuns(log_start=by_log_start, retention_bytes=by_bytes, retention_ms=by_ms)
+
+
+def beyond_bytes(columns: DeviceColumns, kept: Int64Column) -> Int64Column:
+    """How many segments may leave each log's head so that at least ``kept`` bytes of it are left."""
+    sums = columns.log_bytes_before
+    return np.asarray(np.searchsorted(sums, sums[columns.end] - kept, side="right") - 1 - columns.begin, dtype=np.int64)
+
+
+def _reach(columns: DeviceColumns, topics: TopicColumns) -> Int64Column:
+    """How many segments of each log retention could remove at most."""
+    logs = columns.logs
+    reach = columns.below_high_watermark
+    is_copying = topics.is_copying[logs.topic]
+    if is_copying.any():
+        reach = np.where(is_copying, np.minimum(reach, columns.uploaded), reach)
+    return np.where(_active_may_go(columns) & ~topics.is_tiered[logs.topic], columns.count, reach)
+
+
+def _active_may_go(columns: DeviceColumns) -> BoolColumn:
+    """Everything in the log is replicated, and something is in its active segment: an empty one is left alone."""
+    logs, sums = columns.logs, columns.log_bytes_before
+    if not len(columns.segments) or (logs.log_end_offset < 0).all():
+        return np.zeros(len(logs), dtype=np.bool_)
+    active = columns.begin + columns.closed
+    last = np.minimum(active, len(columns.segments) - 1)  # a log without segments may stand at the very end
+    end_of_log = np.maximum(logs.log_end_offset, columns.segments.base_offset[last])
+    is_replicated = (logs.log_end_offset >= 0) & (logs.high_watermark >= end_of_log)
+    return np.asarray(is_replicated & (sums[columns.end] > sums[active]), dtype=np.bool_)
+
+
+def _beyond_bytes(columns: DeviceColumns, retention: Int64Column) -> Int64Column:
+    return np.where(retention >= 0, beyond_bytes(columns, retention), 0)
+
+
+def _beyond_ms(columns: DeviceColumns, retention: Int64Column, after: Int64Column) -> Int64Column:
+    """Numbers of the first segments from ``after`` on that are not old enough to go."""
+    is_limited = retention >= 0
+    if not is_limited.any():
+        return after
+    segments = columns.segments
+    timestamp = segments.newest_timestamp_ms
+    without = np.flatnonzero(timestamp < 0)
+    if len(without):
+        timestamp = timestamp.copy()
+        timestamp[without] = segments.modified_ns[without] // _NS_PER_MS
+    too_young = np.where(is_limited, columns.facts.now_ms - retention, np.iinfo(np.int64).min)
+    staying = np.flatnonzero(timestamp >= too_young[columns.log_of_segment])
+    first = np.searchsorted(staying, columns.begin + after)
+    return np.append(staying, len(timestamp))[first] - columns.begin

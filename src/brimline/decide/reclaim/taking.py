@@ -1,0 +1,225 @@
+"""What the rules say about every log of a device, before it is asked how much has to go.
+
+Whatever a rule allows or forbids is a run of segments from the log's head or to its end, so a log is described by a few
+numbers of segments, each counted from the head: up to there it is going, up to there it may be taken, and so on.
+
+How much of each log is taken: the excess of the device, and the oldest segments that make it up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from brimline.decide.reclaim import kernel
+from brimline.decide.reclaim.device import DeviceColumns
+from brimline.decide.reclaim.rules import GoingRuns, TopicColumns, beyond_bytes, going_runs
+from brimline.model import Bytes
+from brimline.model.reclaim import DeviceFacts, Views
+from brimline.model.reclaim_plan import DeviceOutcome, Going, ReclaimReason
+from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
+
+_OF_FOLDER = np.full(len(FolderKind), ReclaimReason.NOT_A_LOG, dtype=np.uint8)
+_OF_FOLDER[FolderKind.FUTURE] = ReclaimReason.FUTURE_FOLDER
+_OF_FOLDER[FolderKind.DELETE] = ReclaimReason.GOING_DELETE_FOLDER
+_OF_FOLDER[FolderKind.STRAY] = ReclaimReason.STRAY_FOLDER
+_OF_FOLDER[FolderKind.METADATA_LOG] = ReclaimReason.METADATA_LOG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRuns:
+    """From a log's head: going, then removable, then kept by the brakes, one after the other."""
+
+    columns: DeviceColumns
+    standing: UInt8Column
+    """``ReclaimReason`` of each log: ``CANDIDATE``, or why it is left out."""
+    going: GoingRuns
+    removable: Int64Column
+    """From where going ends to here everything may be taken."""
+    old_enough: Int64Column
+    """From the one before to here ``min_retention_bytes`` keeps them."""
+    below_watermark: Int64Column
+    """From the one before to here ``min_retention_ms`` keeps them."""
+    closed: Int64Column
+    """From the one before to here they end above the high watermark; what follows is active."""
+    key: Int64Column
+    """``kernel.monotone`` of every segment."""
+    name_rank: Int64Column
+    """Each log's topic's place among all names."""
+    local_retention_bytes: Int64Column
+
+    @property
+    def is_current(self) -> BoolColumn:
+        return np.equal(self.columns.logs.kind, FolderKind.CURRENT)
+
+
+def runs_of(columns: DeviceColumns, topics: TopicColumns) -> LogRuns:
+    facts, segments = columns.facts, columns.segments
+    age = kernel.ages(
+        segments.newest_timestamp_ms, segments.modified_ns, facts.now_ms, facts.policy.future_tolerance_ms
+    )
+    key = kernel.monotone(age, columns.log_of_segment)
+    standing = _standing(columns, topics)
+    going = going_runs(columns, topics)
+    closed = np.maximum(columns.closed, going.until)
+    below_watermark = np.maximum(columns.below_high_watermark, going.until)
+    old_enough = np.clip(_old_enough(columns, key), going.until, below_watermark)
+    beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
+    return LogRuns(
+        columns=columns,
+        standing=standing,
+        going=going,
+        removable=np.clip(beyond_minimum, going.until, old_enough),
+        old_enough=old_enough,
+        below_watermark=below_watermark,
+        closed=closed,
+        key=key,
+        name_rank=topics.name_rank[columns.logs.topic],
+        local_retention_bytes=_local_retention_bytes(columns, topics, going),
+    )
+
+
+def _standing(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
+    logs = columns.logs
+    protection = topics.protection(columns.facts.policy.protected_topics)[logs.topic]
+    offsets_known = (logs.log_start_offset >= 0) & (logs.high_watermark >= 0)
+    standing = protection.copy()
+    # The strongest comes last.
+    for is_so, code in (
+        (~offsets_known, ReclaimReason.OFFSETS_UNKNOWN),
+        (logs.views != Views.AGREE, ReclaimReason.VIEWS_DISAGREE),
+        (logs.is_moving, ReclaimReason.MOVING),
+    ):
+        standing[is_so & (protection == ReclaimReason.CANDIDATE)] = code
+    return np.where(logs.kind == FolderKind.CURRENT, standing, _OF_FOLDER[logs.kind])
+
+
+def _old_enough(columns: DeviceColumns, key: Int64Column) -> Int64Column:
+    minimum = columns.facts.policy.min_retention_ms
+    if minimum <= 0:
+        return columns.closed
+    facts = columns.facts
+    newest = (facts.now_ms if facts.believed_ms is None else facts.believed_ms) - minimum
+    if newest < 0:
+        return np.zeros_like(columns.closed)
+    most = (np.arange(len(columns.logs), dtype=np.int64) << kernel.AGE_BITS) + newest
+    return np.searchsorted(key, most, side="right") - columns.begin
+
+
+def _beyond_minimum(columns: DeviceColumns) -> Int64Column:
+    minimum = columns.facts.policy.min_retention_bytes
+    if minimum <= 0:
+        return columns.closed
+    return beyond_bytes(columns, np.full(len(columns.logs), minimum, dtype=np.int64))
+
+
+def _local_retention_bytes(columns: DeviceColumns, topics: TopicColumns, going: GoingRuns) -> Int64Column:
+    """A tiered log's closed segments that are uploaded and not going: lower local limits would let them go."""
+    logs = columns.logs
+    could_go = topics.is_copying[logs.topic] & (logs.kind == FolderKind.CURRENT)
+    if not could_go.any():
+        return np.zeros(len(logs), dtype=np.int64)
+    until = np.minimum(columns.uploaded, columns.below_high_watermark)
+    return np.where(could_go, columns.allocated(going.until, np.maximum(until, going.until)), 0)
+
+
+_EMPTIED_BY_BROKER = (FolderKind.CURRENT, FolderKind.FUTURE, FolderKind.METADATA_LOG)
+"""Where a live broker removes its ``.deleted`` files. It does not know of a stray folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taking:
+    outcome: DeviceOutcome
+    going: Going
+    excess: int | None
+    removable_bytes: Bytes
+    taken: Int64Column
+    """Of every log, after what is going: how many segments are taken."""
+    held_back: Int64Column
+    """After those: how many would be taken, but for the limit of a cycle."""
+
+
+def taking_from(runs: LogRuns) -> Taking:
+    columns, facts = runs.columns, runs.columns.facts
+    going = _going(runs)
+    removable = _sum(columns.allocated(runs.going.until, runs.removable))
+    over = _over(facts)
+    excess = None if over is None else max(over - going.total, 0)
+    if over is None or not excess:
+        outcome = _idle_outcome(facts, over)
+        taken = needed = np.zeros(len(columns.logs), dtype=np.int64)
+    else:
+        taken, needed = _oldest(runs, excess)
+        outcome = _outcome(excess, removable, is_held_back=bool((taken < needed).any()))
+    return Taking(
+        outcome=outcome,
+        going=going,
+        excess=excess,
+        removable_bytes=removable,
+        taken=taken,
+        held_back=needed - taken,
+    )
+
+
+def deleted_bytes(columns: DeviceColumns) -> Int64Column:
+    """Of every log: the ``.deleted`` files that the broker removes."""
+    return np.where(np.isin(columns.logs.kind, _EMPTIED_BY_BROKER), columns.logs.deleted_bytes, 0)
+
+
+def folder_bytes(columns: DeviceColumns) -> Int64Column:
+    logs = columns.logs
+    in_segments = columns.allocated(np.zeros_like(columns.count), columns.count)
+    return in_segments + logs.deleted_bytes + logs.foreign_bytes + logs.other_bytes
+
+
+def _oldest(runs: LogRuns, excess: int) -> tuple[Int64Column, Int64Column]:
+    """How many segments of each log are taken, and how many are needed: fewer only if the limit is in the way."""
+    columns, start = runs.columns, runs.going.until
+    rows = kernel.rows_of_ranges(columns.begin + start, runs.removable - start)
+    log, sizes = columns.log_of_segment[rows], columns.segments.allocated_bytes[rows]
+    age, rank = kernel.age_of(runs.key[rows]), _ranks(runs)[log]
+    is_needed = kernel.cut_oldest(age, rank, sizes, excess).reaching()
+    needed = np.bincount(log[is_needed], minlength=len(columns.logs))
+    limit = columns.facts.policy.max_bytes_per_cycle
+    if limit is None or int(sizes[is_needed].sum()) <= limit:
+        return needed, needed
+    is_taken = kernel.cut_oldest(age, rank, sizes, limit + 1).below()
+    return np.bincount(log[is_taken], minlength=len(columns.logs)), needed
+
+
+def _ranks(runs: LogRuns) -> Int64Column:
+    """Each log's place by topic name, partition and row."""
+    ranks = np.empty(len(runs.name_rank), dtype=np.int64)
+    ranks[np.lexsort((runs.columns.logs.partition, runs.name_rank))] = np.arange(len(ranks))
+    return ranks
+
+
+def _going(runs: LogRuns) -> Going:
+    columns, going = runs.columns, runs.going
+    return Going(
+        log_start=_sum(columns.allocated(np.zeros_like(going.log_start), going.log_start)),
+        retention_bytes=_sum(columns.allocated(going.log_start, going.retention_bytes)),
+        retention_ms=_sum(columns.allocated(going.retention_bytes, going.retention_ms)),
+        deleted_files=_sum(deleted_bytes(columns)),
+        delete_folders=_sum(folder_bytes(columns)[columns.logs.kind == FolderKind.DELETE]),
+    )
+
+
+def _over(facts: DeviceFacts) -> int | None:
+    used, limit = facts.used_bytes, facts.limit_bytes
+    return None if used is None or limit is None else max(used - limit, 0)
+
+
+def _idle_outcome(facts: DeviceFacts, over: int | None) -> DeviceOutcome:
+    if over is None:
+        return DeviceOutcome.SPACE_UNKNOWN if facts.used_bytes is None else DeviceOutcome.NO_CEILING
+    return DeviceOutcome.GOING_SUFFICES if over else DeviceOutcome.UNDER_CEILING
+
+
+def _outcome(excess: int, removable: int, *, is_held_back: bool) -> DeviceOutcome:
+    if is_held_back:
+        return DeviceOutcome.CYCLE_LIMIT
+    return DeviceOutcome.ENOUGH_TAKEN if removable >= excess else DeviceOutcome.FLOOR_REACHED
+
+
+def _sum(column: Int64Column) -> Bytes:
+    return Bytes(int(column.sum()))

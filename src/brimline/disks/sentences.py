@@ -1,0 +1,86 @@
+"""The guard's findings in plain words, for its log, ``--check``, ``status`` and the gateway. One wording for all."""
+
+import shlex
+
+from brimline.decide import admission
+from brimline.decide.disk_state import Breach, DiskLimits, DiskState, Space
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.documents.gateway_state import Cause, Fence
+from brimline.model import human_bytes, human_percent, used_percent
+
+
+def named_log_dirs(volume: VolumeStatus) -> str:
+    return ", ".join(volume.log_dirs)
+
+
+def how_full(volume: VolumeStatus) -> str:
+    total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
+    if total is None or usable is None:
+        return str(volume.reading.failure)
+    return f"{human_percent(used_percent(total, usable))} used, {human_bytes(usable)} usable of {human_bytes(total)}"
+
+
+def why_full(volume: VolumeStatus, limits: DiskLimits) -> str:
+    if volume.reading.failure is not None:
+        return "it was when it last answered, and counts as full until it answers again"
+    if not volume.breaches:
+        return f"not yet below the limits by {limits.release_margin_percent} % of the volume"
+    words = {
+        Breach.MAX_USED_PERCENT: f"more than {limits.max_used_percent} % is used ({Breach.MAX_USED_PERCENT.value})",
+        Breach.MIN_FREE_BYTES: (
+            f"less than {human_bytes(limits.min_free_bytes)} is usable ({Breach.MIN_FREE_BYTES.value})"
+        ),
+    }
+    return " and ".join(words[breach] for breach in volume.breaches)
+
+
+def state_sentence(volume: VolumeStatus, limits: DiskLimits) -> str:
+    several = len(volume.log_dirs) > 1
+    if volume.state is DiskState.FULL:
+        be = "are" if several else "is"
+        return f"{named_log_dirs(volume)} {be} full: {why_full(volume, limits)}; {how_full(volume)}"
+    if volume.state is DiskState.UNKNOWN:
+        return f"{named_log_dirs(volume)} cannot be watched, and nothing is refused for it: {volume.reading.failure}"
+    return f"{named_log_dirs(volume)} {'have' if several else 'has'} room: {how_full(volume)}"
+
+
+def reasons_of_full_log_dirs(report: DiskReport) -> dict[str, str]:
+    """Every full log dir, and what refused clients are told of it: the same, whether guard or gateway decided it."""
+    reasons: dict[str, str] = {}
+    for volume in report.volumes:
+        if volume.state is DiskState.FULL:
+            total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
+            space = None if total is None or usable is None else Space(total=total, usable=usable)
+            reasons |= {path: admission.why_full(path, space, report.limits) for path in volume.log_dirs}
+    return reasons
+
+
+def would_do(volume: VolumeStatus, *, enforced: bool) -> list[str]:
+    """What KIP-1201 does about this volume now, or would do."""
+    act = refusal(volume, enforced=enforced)
+    return [] if act is None else [act]
+
+
+def enforcement_sentence(*, enforced: bool) -> str:
+    if enforced:
+        return "enforcement is gateway: it has the gateway refuse Produce for what is full"
+    return "enforcement is observe: it says what it would refuse, and refuses nothing"
+
+
+def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
+    """``enforced``: there is a gateway to do it, and ``brimline.enforcement`` tells it to."""
+    if volume.state is not DiskState.FULL:
+        return None
+    act = "has the gateway refuse" if enforced else "would refuse"
+    return f"{act} Produce for every partition in {named_log_dirs(volume)}"
+
+
+def how_to_lift(fence: Fence, config_path: str) -> str:
+    """What the person who meets a fence should do."""
+    if fence.cause is Cause.MANUAL:
+        target = f"--topic {fence.topic}" if fence.log_dir is None else f"--log-dir {shlex.quote(fence.log_dir)}"
+        return f"lift it with: brimline unfence --config {shlex.quote(config_path)} {target}"
+    return (
+        "make room: lower the retention of a topic, delete a topic or move replicas away; it is lifted by itself as "
+        "soon as the disk has room again"
+    )

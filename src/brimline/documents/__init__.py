@@ -1,0 +1,1 @@
+"""What crosses between processes: typed, and written and read in one place."""

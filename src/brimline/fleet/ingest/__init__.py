@@ -1,0 +1,1 @@
+"""Landed snapshots into the bronze tables, each once."""

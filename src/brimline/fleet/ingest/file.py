@@ -1,0 +1,201 @@
+"""How old the bytes of a topic are: sums per topic and days of age, which is what history keeps of the segments.
+
+A segment is as old as its newest record, as retention has it: without a timestamp, as the file's last change. One from
+the future, beyond what is tolerated of clocks, has no age.
+
+One landed file to the rows of the bronze tables, without Spark: what its tasks call.
+
+A file is looked at twice. ``examine`` reads all of it and says what is in it or what is wrong with it; whatever it lets
+pass can be read again section by section without a surprise. The others turn one section each into rows.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from brimline.fleet.tables import columns as c
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.landing_paths import is_uri
+from brimline.fleet.tables.schemas import ARROW
+from brimline.landing.header import Header
+from brimline.landing.reader import Snapshot
+from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
+from brimline.landing.seal import BadSnapshot, QuarantineReason
+from brimline.landing.tables import reclaim_tables
+from brimline.model.reclaim import AN_HOUR_MS, ReclaimTables
+from brimline.model.scan import FolderKind, Int64Column
+
+_DAY_MS = 24 * AN_HOUR_MS
+AGES_DAYS = (0, 1, 2, 3, 4, 5, 6, 7, 14, 30, 60, 90, 180, 365)
+"""Where each bucket begins. Day by day for a week, where most retention is, and bounded however old a log is."""
+_NO_AGE = len(AGES_DAYS)
+_BUCKETS = len(AGES_DAYS) + 1
+
+
+def age_columns(tables: ReclaimTables, now_ms: int) -> dict[str, pa.Array]:
+    """A row for each topic and bucket that has a segment, of the current replicas' folders."""
+    logs, segments = tables.logs, tables.segments
+    counts = np.diff(logs.segments_begin)
+    is_counted = np.repeat((logs.kind == FolderKind.CURRENT) & (logs.topic >= 0), counts)
+    topic = np.repeat(logs.topic, counts)[is_counted].astype(np.int64)
+    bucket = _bucket(segments.newest_timestamp_ms[is_counted], segments.modified_ns[is_counted], now_ms)
+    key = topic * _BUCKETS + bucket
+    order = np.argsort(key, kind="stable")
+    keys, first = np.unique(key[order], return_index=True)
+    names = pa.array([each.name for each in tables.topics], pa.string())
+    begins = pa.array([*AGES_DAYS, None], pa.int32())
+    return {
+        c.TOPIC: names.take(pa.array(keys // _BUCKETS)),
+        c.MIN_AGE_DAYS: begins.take(pa.array(keys % _BUCKETS)),
+        c.SEGMENTS: pa.array(np.diff(np.append(first, len(key)))),
+        c.LOG_BYTES: pa.array(_sums(segments.log_bytes[is_counted][order], first)),
+        c.ALLOCATED_BYTES: pa.array(_sums(segments.allocated_bytes[is_counted][order], first)),
+    }
+
+
+def _bucket(newest_ms: Int64Column, modified_ns: Int64Column, now_ms: int) -> Int64Column:
+    at_ms = np.where(newest_ms >= 0, newest_ms, modified_ns // 1_000_000)
+    # Compared, not subtracted: a timestamp may be any 64-bit number
+    is_future = at_ms > now_ms + AN_HOUR_MS
+    age_days = (now_ms - np.clip(at_ms, 0, now_ms)) // _DAY_MS
+    found = np.searchsorted(np.array(AGES_DAYS), age_days, side="right") - 1
+    return np.where(is_future | (at_ms < 0), _NO_AGE, found)
+
+
+def _sums(values: Int64Column, first: npt.NDArray[np.int64]) -> Int64Column:
+    return np.add.reduceat(values, first) if len(first) else np.zeros(0, dtype=np.int64)
+
+
+_UNKNOWN_BELOW_0 = (c.LOG_START_OFFSET, c.HIGH_WATERMARK, c.LOG_END_OFFSET, c.HIGHEST_REMOTE_OFFSET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What a file turned out to be: a whole snapshot, or a reason and as much of a header as there was."""
+
+    path: str
+    file_bytes: int
+    header: Header | None
+    failure: BadSnapshot | None
+
+
+def examine(path: str) -> Examined:
+    """Never raises for what a file holds, nor for one that is gone."""
+    header, size = None, 0
+    try:
+        with _file(path) as file:
+            size = file.size()
+            with Snapshot(file) as snapshot:
+                header = snapshot.header
+                _read_all(snapshot)
+    except BadSnapshot as failure:
+        return Examined(path=path, file_bytes=size, header=header, failure=failure)
+    return Examined(path=path, file_bytes=size, header=header, failure=None)
+
+
+def rows_of(table: Table, path: str) -> pa.RecordBatch:
+    """The rows that an accepted file adds to a bronze table."""
+    with _file(path) as file, Snapshot(file) as snapshot:
+        found = _SECTIONS[table](snapshot)
+        rows = len(next(iter(found.values())))
+        columns = {name: pa.repeat(value, rows) for name, value in _snapshot_columns(snapshot.header).items()} | found
+        schema = ARROW[table]
+        return pa.record_batch([_as(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def taken_at(header: Header) -> datetime:
+    return datetime.fromtimestamp(header.taken_at_ms // 1000, UTC).replace(microsecond=header.taken_at_ms % 1000 * 1000)
+
+
+def _read_all(snapshot: Snapshot) -> None:
+    """Every page is decoded, every row that points to another is followed."""
+    for section in (VOLUMES, TOPICS, LOGS):
+        snapshot.read(section)
+    try:
+        reclaim_tables(snapshot)
+    except ValueError as error:
+        raise BadSnapshot(QuarantineReason.INCONSISTENT, " ".join(str(error).split())) from None
+
+
+def _snapshot_columns(header: Header) -> Mapping[str, pa.Scalar]:
+    moment = taken_at(header)
+    return {
+        c.CLUSTER_ID: pa.scalar(header.cluster_id),
+        c.BROKER_ID: pa.scalar(header.broker_id, pa.int32()),
+        c.TAKEN_AT: pa.scalar(moment, pa.timestamp("us", tz="UTC")),
+        c.SNAPSHOT_ID: pa.scalar(header.snapshot_id),
+        c.SOURCE: pa.scalar(header.source.value),
+        c.TAKEN_ON: pa.scalar(moment.date()),
+    }
+
+
+def _volumes(snapshot: Snapshot) -> dict[str, pa.ChunkedArray]:
+    return _columns(snapshot.read(VOLUMES))
+
+
+def _topic_configs(snapshot: Snapshot) -> dict[str, pa.ChunkedArray]:
+    return _columns(snapshot.read(TOPICS))
+
+
+def _replicas(snapshot: Snapshot) -> dict[str, pa.ChunkedArray]:
+    logs = _columns(snapshot.read(LOGS))
+    volumes = snapshot.read(VOLUMES, ["log_dir", "device"])
+    topics = snapshot.read(TOPICS, ["topic", "topic_id"])
+    volume, topic = logs.pop("volume"), _known(logs.pop("topic"))
+    named = {
+        c.LOG_DIR: volumes.column("log_dir").take(volume),
+        c.DEVICE: volumes.column("device").take(volume),
+        c.TOPIC: topics.column("topic").take(topic),
+        c.TOPIC_ID: topics.column("topic_id").take(topic),
+        c.PARTITION: _known(logs.pop("partition")),
+    }
+    return logs | named | {name: _known(logs[name]) for name in _UNKNOWN_BELOW_0}
+
+
+def _topic_ages(snapshot: Snapshot) -> dict[str, pa.Array]:
+    if not snapshot.header.sections[SEGMENTS].rows:
+        empty = ARROW[Table.TOPIC_AGES].empty_table()
+        return {name: empty.column(name) for name in empty.column_names}
+    return age_columns(reclaim_tables(snapshot), snapshot.header.taken_at_ms)
+
+
+_SECTIONS: Mapping[Table, Callable[[Snapshot], dict[str, pa.Array | pa.ChunkedArray]]] = {
+    Table.VOLUMES: _volumes,
+    Table.REPLICAS: _replicas,
+    Table.TOPIC_CONFIGS: _topic_configs,
+    Table.TOPIC_AGES: _topic_ages,
+}
+SECTION_TABLES = tuple(_SECTIONS)
+
+
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Null where the file has less than 0."""
+    return pc.if_else(pc.less(column, 0), pa.scalar(None, column.type), column)
+
+
+def _as(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(whole, pa.ChunkedArray):  # more than one piece of text may stay in pieces
+        whole = pa.concat_arrays(whole.chunks)
+    return whole.cast(kind) if whole.type != kind else whole
+
+
+def _file(path: str) -> pa.NativeFile:
+    try:
+        if is_uri(path):
+            files, below = fs.FileSystem.from_uri(path)
+            return files.open_input_file(below)
+        # Not mapped: a file that somebody cuts short meanwhile would end the process
+        return pa.OSFile(path, "r")
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise BadSnapshot(QuarantineReason.UNREADABLE, " ".join(str(error).split())) from None

@@ -1,0 +1,1 @@
+"""One module for each table that answers a question."""

@@ -1,0 +1,124 @@
+"""KIP-1187 for a fleet: what of every tiered topic is local, remote, in both, and only here; and uploads that stall.
+
+**Invariant.** A partition counts once, as its leader tells it in the newest snapshot in which one says that it leads.
+Where the remote size is not known the partition is in no sum but that of ``unknown_partitions``, with the reason.
+
+**Stalled.** The remote end of a partition has stood still for an hour or more while its log went on, and the log has
+more segments than when it stopped: a segment was closed and not uploaded. Without the last condition every slow topic
+would stall, because the active segment is never uploaded; so a stall shows once local retention has nothing uploaded
+left to remove. Snapshots without segments cannot tell, and there the hour must do. ``stalled_since`` looks back as far
+as history is read, a day.
+"""
+
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from brimline.fleet.jobs.newest import is_stale
+from brimline.fleet.jobs.retention_pressure import with_configs
+from brimline.fleet.tables import columns as c
+from brimline.fleet.tables import columns as g
+from brimline.fleet.tables.gold_schemas import TIER_OVERLAP
+from brimline.model.scan import FolderKind
+
+DAYS_OF_HISTORY = 1
+STALLED_AFTER_SECONDS = 3600
+_TOPIC = [c.CLUSTER_ID, c.TOPIC, c.TOPIC_ID]
+_PARTITION = [*_TOPIC, c.PARTITION]
+_IS_REMOTE_KNOWN, _REMOTE_END, _LOG_END, _IS_STALLED = "is_remote_known", "remote_end", "log_end", "is_stalled"
+_NEWEST, _STOPPED = "newest", "stopped"
+
+
+def tier_overlap(replicas: DataFrame, topic_configs: DataFrame, history: DataFrame, now: datetime) -> DataFrame:
+    """``replicas`` and ``topic_configs`` of each broker's newest snapshot; ``history``: replicas of the last days."""
+    tiered = with_configs(replicas, topic_configs).where(F.col(c.IS_TIERED) & _is_current())
+    leaders = newest_leaders(tiered).withColumn(_IS_REMOTE_KNOWN, _is_remote_known())
+    partitions = _joined(leaders, stalls(history))
+    topics = partitions.groupBy(*_TOPIC).agg(*_sums())
+    topics = _joined(topics, tiered.groupBy(*_TOPIC).agg(*_replica_sums()))
+    topics = topics.withColumns(
+        {
+            g.OVERLAP_BYTES: F.col(g.LOCAL_BYTES) - F.col(c.ONLY_LOCAL_BYTES),
+            g.IS_STALE: is_stale(now),
+        }
+    )
+    share = F.col(g.OVERLAP_BYTES) * 100.0 / F.col(g.LOCAL_BYTES)
+    topics = topics.withColumn(g.OVERLAP_PERCENT, F.when(F.col(g.LOCAL_BYTES) > 0, share))
+    return topics.select(*TIER_OVERLAP.names)
+
+
+def newest_leaders(replicas: DataFrame) -> DataFrame:
+    """A row per partition. Two brokers may both say that they lead, if leadership moved between their snapshots."""
+    latest = Window.partitionBy(*_PARTITION).orderBy(F.col(c.TAKEN_AT).desc(), F.col(c.BROKER_ID))
+    numbered = replicas.where(c.IS_LEADER).withColumn("number", F.row_number().over(latest))
+    return numbered.where(F.col("number") == 1).drop("number")
+
+
+def stalls(history: DataFrame) -> DataFrame:
+    """The partitions that stall, and since when: rows of leaders of the last days to ``_PARTITION`` and a time."""
+    told = history.where(F.col(c.IS_LEADER) & _is_current() & _is_remote_known())
+    facts = F.struct(c.TAKEN_AT, _REMOTE_END, _LOG_END, c.SEGMENTS)
+    # Nothing uploaded yet is an end too: one before the first offset.
+    told = told.withColumns(
+        {
+            _REMOTE_END: F.coalesce(c.HIGHEST_REMOTE_OFFSET, F.lit(-1)),
+            _LOG_END: F.coalesce(c.LOG_END_OFFSET, c.HIGH_WATERMARK),
+        }
+    )
+    told = told.select(*_PARTITION, facts.alias("at"))
+    newest = F.max("at").over(Window.partitionBy(*_PARTITION)).alias(_NEWEST)
+    standing = told.select(*_PARTITION, "at", newest).where(
+        F.col(f"at.{_REMOTE_END}") == F.col(f"{_NEWEST}.{_REMOTE_END}")
+    )
+    ends = standing.groupBy(*_PARTITION).agg(F.min("at").alias(_STOPPED), F.max(_NEWEST).alias(_NEWEST))
+    return ends.where(_has_stalled()).select(*_PARTITION, F.col(f"{_STOPPED}.{c.TAKEN_AT}").alias(g.STALLED_SINCE))
+
+
+def _has_stalled() -> Column:
+    seconds = F.unix_seconds(f"{_NEWEST}.{c.TAKEN_AT}") - F.unix_seconds(f"{_STOPPED}.{c.TAKEN_AT}")
+    is_long = seconds >= STALLED_AFTER_SECONDS
+    log_went_on = F.col(f"{_NEWEST}.{_LOG_END}") > F.col(f"{_STOPPED}.{_LOG_END}")
+    segments = F.col(f"{_NEWEST}.{c.SEGMENTS}")
+    no_segments = F.coalesce(segments, F.lit(0)) == 0
+    return is_long & log_went_on & (no_segments | (segments > F.col(f"{_STOPPED}.{c.SEGMENTS}")))
+
+
+def _sums() -> list[Column]:
+    is_known, is_stalled = F.col(_IS_REMOTE_KNOWN), F.col(g.STALLED_SINCE).isNotNull() & ~F.col(c.IS_COPY_DISABLED)
+    reasons = F.array_join(
+        F.array_sort(F.collect_set(F.when(~is_known, F.coalesce(c.REMOTE_REASON, F.lit("not-told"))))), ", "
+    )
+    return [
+        F.count("*").alias(g.PARTITIONS),
+        F.sum(F.when(is_known, F.col(c.SIZE_BYTES))).alias(g.LOCAL_BYTES),
+        F.sum(F.when(is_known, F.col(c.REMOTE_BYTES))).alias(c.REMOTE_BYTES),
+        F.sum(F.when(is_known, F.col(c.ONLY_LOCAL_BYTES))).alias(c.ONLY_LOCAL_BYTES),
+        F.count_if(~is_known).alias(g.UNKNOWN_PARTITIONS),
+        F.nullif(reasons, F.lit("")).alias(g.UNKNOWN_REASONS),
+        F.count_if(is_stalled).alias(g.STALLED_PARTITIONS),
+        F.min(F.when(is_stalled, F.col(g.STALLED_SINCE))).alias(g.STALLED_SINCE),
+        F.sum(F.when(is_stalled, F.col(c.ONLY_LOCAL_BYTES))).alias(g.WAITING_BYTES),
+        F.bool_and(c.IS_COPY_DISABLED).alias(c.IS_COPY_DISABLED),
+        F.min(c.TAKEN_AT).alias(c.TAKEN_AT),
+    ]
+
+
+def _replica_sums() -> list[Column]:
+    return [F.count("*").alias(g.REPLICAS), F.sum(c.SIZE_BYTES).alias(g.REPLICA_BYTES)]
+
+
+def _joined(left: DataFrame, right: DataFrame) -> DataFrame:
+    """By all keys of ``right`` that name a topic or a partition; an unknown topic id is one that equals itself."""
+    keys = [name for name in _PARTITION if name in right.columns]
+    other = right.withColumnsRenamed({name: f"other_{name}" for name in keys})
+    is_same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in keys]
+    return left.join(other, on=is_same, how="left").drop(*(f"other_{name}" for name in keys))
+
+
+def _is_current() -> Column:
+    return F.col(c.KIND) == int(FolderKind.CURRENT)
+
+
+def _is_remote_known() -> Column:
+    return F.col(c.REMOTE_BYTES).isNotNull() & F.col(c.ONLY_LOCAL_BYTES).isNotNull()

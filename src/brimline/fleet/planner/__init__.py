@@ -1,0 +1,1 @@
+"""KIP-61's plan for every broker of a fleet."""

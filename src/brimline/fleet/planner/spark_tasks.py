@@ -1,0 +1,30 @@
+"""The same rows from Spark's tasks: Spark schedules, pyarrow reads whole-broker files, numpy plans. No shuffle.
+
+Nothing but DataFrames is used, so that it is the same on a cluster and over Spark Connect, which has no broadcast
+variables: the few names of files travel with the function.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from brimline.fleet.planner.tasks import BrokerRows, Files, balanced, tasks_for
+
+
+def rows_on_spark(spark: SparkSession, files: Files, rows: BrokerRows, schema: StructType) -> DataFrame:
+    tasks = balanced(files, tasks_for(files))
+    if not tasks:
+        return spark.createDataFrame([], schema)
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    return numbers.mapInArrow(partial(_rows_of_tasks, tasks, rows), schema)
+
+
+def _rows_of_tasks(
+    tasks: Sequence[Files], rows: BrokerRows, numbers: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in numbers:
+        for task in batch.column(0).to_pylist():
+            yield from map(rows.of_file, tasks[task])

@@ -1,0 +1,1 @@
+"""Spark, started and found: the JVM, its jars, its errors."""

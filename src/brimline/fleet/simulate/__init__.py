@@ -1,0 +1,1 @@
+"""What if: other limits, some days ahead."""

@@ -1,0 +1,175 @@
+"""Upkeep of a warehouse: history thinned by age, small files made large, what no reader can need any more removed.
+
+**What goes, and in which order.** Of days older than ``raw_days`` the last snapshot of each hour stays, of every broker
+and source; days older than ``hourly_days`` go whole. From the table of accepted snapshots they go last: a run that was
+interrupted is simply done again. Then landed files go that are older than ``landing_days``: only files that were taken
+in, and never the newest one of a broker that has segments, which is what the planner reads. Quarantined files stay:
+they are somebody's to look at. Files of table versions that nobody can still be reading go after a week, Delta's own
+safe limit.
+
+It first says what it would do; whether it does it is the caller's word.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from brimline.fleet.session.errors import FleetError
+from brimline.fleet.session.progress import Progress
+from brimline.fleet.tables import columns as c
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.schemas import ARROW, THINNED
+from brimline.fleet.tables.warehouse import Warehouse, file_system
+
+VACUUM_HOURS = 168
+_HISTORY = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.TOPIC_AGES, Table.SEGMENT_SNAPSHOTS)
+_OF_BROKER = (c.CLUSTER_ID, c.BROKER_ID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """How long, in days."""
+
+    raw_days: int = 7
+    hourly_days: int = 180
+    landing_days: int = 2
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.raw_days <= self.hourly_days:
+            raise FleetError("history is kept raw for at least a day, and hourly for at least as long as raw")
+        if self.landing_days < 1:
+            raise FleetError("landed files are kept for at least a day")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What is to go."""
+
+    snapshots: int
+    """Whose rows go from the history."""
+    rows: int
+    landed_files: tuple[str, ...]
+    landed_bytes: int
+    closed_before: date
+
+
+def plan_upkeep(spark: SparkSession, warehouse: Warehouse, keep: Keep, now: datetime) -> Upkeep:
+    snapshots = warehouse.read(spark, Table.SNAPSHOTS)
+    rows = F.col(c.VOLUMES_ROWS) + F.col(c.TOPICS_ROWS) + F.col(c.LOGS_ROWS)
+    gone = superfluous(snapshots, keep, now).agg(F.count("*"), F.sum(rows)).collect()[0]
+    manifest = warehouse.read(spark, Table.SEGMENT_SNAPSHOTS)
+    landed = _still_landed(no_longer_needed(snapshots, manifest, keep, now).select(c.PATH, c.FILE_BYTES))
+    return Upkeep(
+        snapshots=gone[0],
+        rows=gone[1] or 0,
+        landed_files=tuple(path for path, _ in landed),
+        landed_bytes=sum(size for _, size in landed),
+        closed_before=_raw_from(keep, now),
+    )
+
+
+def superfluous(snapshots: DataFrame, keep: Keep, now: datetime) -> DataFrame:
+    """Snapshots whose rows are to go."""
+    last_of_hour = Window.partitionBy(*_OF_BROKER, c.SOURCE, F.date_trunc("hour", c.TAKEN_AT)).orderBy(
+        F.desc(c.TAKEN_AT), F.desc(c.SNAPSHOT_ID)
+    )
+    is_not_last = F.row_number().over(last_of_hour) > 1
+    is_too_old = F.col(c.TAKEN_ON) < F.lit(_hourly_from(keep, now))
+    return (
+        snapshots.where(F.col(c.TAKEN_ON) < F.lit(_raw_from(keep, now)))
+        .withColumn("is_not_last", is_not_last)
+        .where(F.col("is_not_last") | is_too_old)
+        .drop("is_not_last")
+    )
+
+
+def no_longer_needed(snapshots: DataFrame, manifest: DataFrame, keep: Keep, now: datetime) -> DataFrame:
+    """Accepted files that are old enough, without each broker's newest one that has segments."""
+    newest = F.row_number().over(Window.partitionBy(*_OF_BROKER).orderBy(F.desc(c.TAKEN_AT), F.desc(c.SNAPSHOT_ID)))
+    planned_from = manifest.withColumn("place", newest).where(F.col("place") == 1).select(c.PATH)
+    before = now - timedelta(days=keep.landing_days)
+    old = snapshots.where((F.col(c.TAKEN_AT) < F.lit(before)) & (F.col(c.INGESTED_AT) < F.lit(before)))
+    return old.join(planned_from, on=c.PATH, how="left_anti")
+
+
+def carry_out(
+    spark: SparkSession, warehouse: Warehouse, upkeep: Upkeep, keep: Keep, progress: Progress, now: datetime
+) -> None:
+    if upkeep.snapshots:
+        with progress.step("thin out history") as step:
+            step.rows = _thin(spark, warehouse, keep, now)
+    with progress.step("remove landed files") as step:
+        step.note = f"{_remove(upkeep.landed_files)} files"
+    for table in _present(spark, warehouse):
+        with progress.step(f"compact {table.value}") as step:
+            step.note = _compact(spark, warehouse, table)
+        spark.sql(f"VACUUM delta.`{warehouse.path(table)}` RETAIN {VACUUM_HOURS} HOURS").collect()
+
+
+def _thin(spark: SparkSession, warehouse: Warehouse, keep: Keep, now: datetime) -> int:
+    """The day that history is closed before is written first: nothing that lands meanwhile can be thinned by half."""
+    closed = pa.Table.from_pylist(
+        [{c.CLOSED_BEFORE: _raw_from(keep, now), c.THINNED_AT: now}], schema=ARROW[Table.THINNED]
+    )
+    warehouse.append(spark.createDataFrame(closed, THINNED), Table.THINNED)
+    gone = superfluous(warehouse.read(spark, Table.SNAPSHOTS), keep, now).select(c.TAKEN_ON, c.SNAPSHOT_ID).collect()
+    names = [(row[c.TAKEN_ON], row[c.SNAPSHOT_ID]) for row in gone]
+    rows = sum(_delete(spark, warehouse, table, names) for table in _HISTORY if warehouse.exists(spark, table))
+    _delete(spark, warehouse, Table.SNAPSHOTS, names)
+    return rows
+
+
+def _delete(spark: SparkSession, warehouse: Warehouse, table: Table, names: Sequence[tuple[date, str]]) -> int:
+    """By day, because a day is a folder of its own: no other day's files are read."""
+    gone = spark.createDataFrame(list(names), f"{c.TAKEN_ON} date, {c.SNAPSHOT_ID} string")
+    gone.createOrReplaceTempView("brimline_gone")
+    days = ", ".join(f"DATE '{day.isoformat()}'" for day in sorted({day for day, _ in names}))
+    done = spark.sql(
+        f"MERGE INTO delta.`{warehouse.path(table)}` AS kept USING brimline_gone AS gone "
+        f"ON kept.{c.TAKEN_ON} IN ({days}) AND kept.{c.TAKEN_ON} = gone.{c.TAKEN_ON} "
+        f"AND kept.{c.SNAPSHOT_ID} = gone.{c.SNAPSHOT_ID} WHEN MATCHED THEN DELETE"
+    ).collect()
+    return int(done[0]["num_deleted_rows"])
+
+
+def _compact(spark: SparkSession, warehouse: Warehouse, table: Table) -> str:
+    done = spark.sql(f"OPTIMIZE delta.`{warehouse.path(table)}`").collect()[0]["metrics"]
+    return f"{done['numFilesRemoved']} files into {done['numFilesAdded']}"
+
+
+def _present(spark: SparkSession, warehouse: Warehouse) -> Iterator[Table]:
+    return (table for table in Table if warehouse.exists(spark, table))
+
+
+def _still_landed(files: DataFrame) -> list[tuple[str, int]]:
+    """The manifest remembers files that went long ago."""
+    found = []
+    for row in files.collect():
+        system, path = file_system(row[c.PATH])
+        if system.get_file_info(path).is_file:
+            found.append((row[c.PATH], row[c.FILE_BYTES]))
+    return found
+
+
+def _remove(paths: Sequence[str]) -> int:
+    for place in paths:
+        system, path = file_system(place)
+        try:
+            system.delete_file(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise FleetError(f"the landed file {place} cannot be removed: {error}") from error
+    return len(paths)
+
+
+def _raw_from(keep: Keep, now: datetime) -> date:
+    return (now.astimezone(UTC) - timedelta(days=keep.raw_days)).date()
+
+
+def _hourly_from(keep: Keep, now: datetime) -> date:
+    return (now.astimezone(UTC) - timedelta(days=keep.hourly_days)).date()

@@ -1,0 +1,202 @@
+"""The control socket of a gateway, seen from outside: one JSON object a line each way.
+
+**Invariant.** Nobody waits for a gateway for longer than the timeout, and every failure is a sentence: nobody listens,
+no permission, no answer in time, or an answer that is not a gateway's (``ObservationFailed``); a request that the
+gateway refuses is ``BadInput`` with the gateway's own words. A socket that is not there at all is ``GONE``: where no
+gateway is wanted that is as it should be.
+
+The connection is kept between requests. A gateway that was started again in the meantime has closed it: the request is
+then made once more on a new one, which is harmless, since every request says what should be and not what to add.
+"""
+
+import errno
+import json
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+from brimline.documents.gateway_state import GatewayState, read_gateway_state
+from brimline.gateway.control import VERSION
+from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
+
+TIMEOUT = 2.0
+LARGEST_ANSWER = 1 << 24
+"""A state with all the rows that it may have, and the longest topic names, is about a megabyte."""
+_CHUNK = 1 << 16
+
+Json = Mapping[str, Any]
+
+
+def control_socket(config: GuardConfig) -> Path:
+    """Where the gateway of this broker is spoken to."""
+    return Path(config.text(keys.STATE_DIR)) / f"gateway-{config.broker.node_id}.sock"
+
+
+class _ClosedByGateway(Exception):
+    """The connection ended before the answer did."""
+
+
+class GatewayClient:
+    """For one thread. Connects when it is first needed, and again when it has to."""
+
+    def __init__(self, path: Path | str, timeout: float = TIMEOUT) -> None:
+        self.path = Path(path)
+        self.timeout = timeout
+        self._socket: socket.socket | None = None
+
+    def __enter__(self) -> "GatewayClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def state(self) -> GatewayState:
+        try:
+            return read_gateway_state(self.document())
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            self._not_a_gateway(problem)
+
+    def document(self) -> dict[str, Any]:
+        """The state as it came."""
+        document = self._ask({"op": "state"}).get("state")
+        return document if isinstance(document, dict) else self._not_a_gateway(None)
+
+    def lease(self, full: Mapping[str, str], seconds: float) -> None:
+        """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds."""
+        self._ask({"op": "lease", "seconds": seconds, "full": dict(full)})
+
+    def hold_back(self, operation: str, *, epoch: int, seconds: float, followers: Json | None) -> bool:
+        """Renew what was said under this epoch, or with ``followers`` say it; whether it is in force now.
+
+        ``operation`` is ``skips`` or ``follower-fences``: what is done for followers that have no room.
+        """
+        said = {} if followers is None else {"followers": followers}
+        return self._ask({"op": operation, "epoch": epoch, "seconds": seconds, **said}).get("inForce") is True
+
+    def limit_addresses(self, limits: Json) -> None:
+        """What the broker decides by the address of a client, as far as it is known."""
+        self._ask({"op": "address-limits", **limits})
+
+    def fence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
+        self._ask({"op": "fence", **_target(log_dir, topic), "reason": reason, "by": by})
+
+    def unfence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
+        self._ask({"op": "unfence", **_target(log_dir, topic), "reason": reason, "by": by})
+
+    def _ask(self, request: Json) -> Json:
+        line = json.dumps({"v": VERSION, **request}).encode() + b"\n"
+        was_connected = self._socket is not None
+        try:
+            try:
+                answer = self._exchange(line)
+            except _ClosedByGateway:
+                if not was_connected:
+                    raise
+                answer = self._exchange(line)
+        except _ClosedByGateway as ended:
+            self._fail(FailureKind.UNREACHABLE, f"the gateway at {self.path} closed the connection", ended)
+        except OSError as problem:
+            self._explain(problem)
+        return self._read(answer)
+
+    def _exchange(self, line: bytes) -> bytes:
+        """One line each way. After a failure of any kind the connection is gone: half an answer may be under way."""
+        give_up_at = time.monotonic() + self.timeout
+        try:
+            connected = self._connected()
+            connected.settimeout(self.timeout)
+            connected.sendall(line)
+            return _read_line(connected, give_up_at)
+        except (BrokenPipeError, ConnectionResetError) as ended:
+            self.close()
+            raise _ClosedByGateway from ended
+        except (OSError, _ClosedByGateway):
+            self.close()
+            raise
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            fresh = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            fresh.settimeout(self.timeout)
+            try:
+                fresh.connect(str(self.path))
+            except OSError:
+                fresh.close()
+                raise
+            self._socket = fresh
+        return self._socket
+
+    def _read(self, answer: bytes) -> Json:
+        try:
+            said = json.loads(answer)
+        except ValueError as problem:
+            self._not_a_gateway(problem)
+        if not isinstance(said, dict) or not isinstance(said.get("ok"), bool):
+            self._not_a_gateway(None)
+        version = said.get("v", VERSION)
+        if version != VERSION:
+            self.close()
+            sentence = (
+                f"the gateway at {self.path} answers in version {version}, which is for a later brimline than this"
+            )
+            self._fail(FailureKind.UNSUPPORTED, sentence, None)
+        if not said["ok"]:
+            raise BadInput(str(said.get("error", "the gateway refuses, and does not say why")))
+        return said
+
+    def _explain(self, problem: OSError) -> NoReturn:
+        if isinstance(problem, FileNotFoundError | NotADirectoryError):
+            self._fail(FailureKind.GONE, f"no gateway is running: there is no {self.path}", problem)
+        if isinstance(problem, ConnectionRefusedError):
+            self._fail(FailureKind.UNREACHABLE, f"no gateway is running: nobody listens on {self.path}", problem)
+        if isinstance(problem, PermissionError):
+            self._fail(
+                FailureKind.NOT_AUTHORIZED,
+                f"no permission to speak to the gateway at {self.path}: only its own user and root may",
+                problem,
+            )
+        if isinstance(problem, TimeoutError) or problem.errno == errno.EAGAIN:  # EAGAIN: too many wait to be accepted
+            self._fail(
+                FailureKind.TIMED_OUT, f"the gateway at {self.path} did not answer within {self.timeout:g} s", problem
+            )
+        self._fail(
+            FailureKind.UNREACHABLE, f"cannot speak to a gateway at {self.path}: {problem.strerror or problem}", problem
+        )
+
+    def _not_a_gateway(self, problem: Exception | None) -> NoReturn:
+        self.close()
+        self._fail(FailureKind.UNSUPPORTED, f"{self.path} answers, but not as a gateway of this version does", problem)
+
+    def _fail(self, kind: FailureKind, message: str, cause: Exception | None) -> NoReturn:
+        raise ObservationFailed(Failure(kind=kind, message=message)) from cause
+
+
+def _read_line(connected: socket.socket, give_up_at: float) -> bytes:
+    """Up to the line feed; the gateway says nothing without being asked."""
+    read = bytearray()
+    while not read.endswith(b"\n"):
+        connected.settimeout(max(give_up_at - time.monotonic(), 0.001))
+        more = connected.recv(_CHUNK)
+        if not more:
+            raise _ClosedByGateway
+        read += more
+        if len(read) > LARGEST_ANSWER:
+            raise OSError(errno.EMSGSIZE, f"it says more than {LARGEST_ANSWER} bytes")
+    return bytes(read)
+
+
+def _target(log_dir: str | None, topic: str | None) -> dict[str, str]:
+    assert (log_dir is None) != (topic is None)
+    return {"logDir": log_dir} if log_dir is not None else {"topic": str(topic)}

@@ -1,0 +1,1 @@
+"""Bytes: sockets, connections, and the one thread that moves them."""

@@ -1,0 +1,719 @@
+"""A client's connection and the broker's connection that belongs to it: bytes in, bytes out, and nothing decided here.
+
+**Invariant.** Every byte of the client reaches the broker once and in order, and the other way round, except where the
+rules say otherwise: a request may be rewritten or answered by ourselves, an answer may be rewritten. Memory is bounded:
+a side is read only as long as the other side takes what came before, and while the account allows it (``account``).
+So is time: a request whose turn it is not (``turns``) is held, and what came behind it with it.
+
+Large frames that pass as they are go through a kernel pipe (``splice``), so that their bytes never come in here.
+
+A side that is not read is not asked how it is, but epoll says unasked that a peer has gone, again and again. A client
+that has gone ends the connection. Of a broker that has gone, the last answers are still delivered.
+"""
+
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from brimline.gateway.net.account import SMALL
+from brimline.gateway.net.endpoint import Endpoint, Pipe
+from brimline.gateway.net.loop import Timer
+from brimline.wire.in_flight import Buffer, Expected, InFlight, OwnAnswer
+from brimline.wire.primitives import WireError
+from brimline.wire.request_header import PRODUCE
+from brimline.wire.request_stream import Request, RequestStream
+from brimline.wire.response_stream import ResponseStream
+
+if TYPE_CHECKING:
+    from brimline.gateway.net.forwarder import Forwarder
+    from brimline.gateway.rules.writer import Writer
+
+_SPLICE_FROM = 1 << 16
+"""Frames with at least this much left go through the pipe; for smaller ones copying is cheaper."""
+_KEPT_BYTES_PER_SECOND = 1 << 16
+"""How slowly a request that is kept whole may arrive before its connection is given up."""
+_LAST_WORDS_SECONDS = 10.0
+"""How long a connection that is about to end may still take to deliver what it has."""
+
+UNKNOWN = "unknown"
+"""The software of a client that has not told."""
+
+_GONE = select.EPOLLHUP | select.EPOLLERR
+_READABLE = select.EPOLLIN | _GONE
+_READABLE_ALONE = int(select.EPOLLIN)
+"""Nearly every event: neither a way out nor an end has to be looked after."""
+_UNWATCHED = -1
+
+
+class Judge(Protocol):
+    """The rules: what becomes of the requests that they want to see."""
+
+    def wants(self, api_key: int, version: int) -> bool: ...
+
+    def judge(self, connection: "Connection", request: Request) -> None:
+        """Calls ``forward``, ``answer`` or both of the connection, once."""
+
+
+class _Held:
+    """A request that is not judged yet, how large it is, and what the client has sent behind it."""
+
+    __slots__ = ("behind", "is_due", "judge", "size")
+
+    def __init__(self, judge: Callable[[], None], size: int) -> None:
+        self.judge = judge
+        self.size = size
+        self.behind = b""
+        self.is_due = False
+        """What it was held for is there."""
+
+
+class Connection:
+    __slots__ = (
+        "_account",
+        "_began_keeping",
+        "_broker_leaves",
+        "_broker_told",
+        "_client_told",
+        "_complete_by",
+        "_ending",
+        "_ends_by",
+        "_forwarder",
+        "_has_lost_broker",
+        "_has_tls",
+        "_held",
+        "_held_answers",
+        "_held_bytes",
+        "_is_closed",
+        "_is_open",
+        "_judge",
+        "_kept_number",
+        "_known_by",
+        "_needs_login",
+        "_release_timer",
+        "_request_pipe",
+        "_response_pipe",
+        "_to_broker",
+        "_turns",
+        "address",
+        "allowed_at",
+        "asked_api_versions",
+        "broker",
+        "client",
+        "client_software",
+        "in_flight",
+        "judged_until",
+        "listener",
+        "refused_at",
+        "requests",
+        "responses",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        forwarder: "Forwarder",
+        listener: str,
+        client: Endpoint,
+        broker: Endpoint,
+        judge: Judge,
+        *,
+        needs_login: bool = False,
+        address: str = "",
+    ) -> None:
+        self._forwarder = forwarder
+        self._account = forwarder.account
+        self._turns = forwarder.turns
+        self._judge = judge
+        self.listener = listener
+        self.client = client
+        self.broker = broker
+        self.address = address
+        self._needs_login = needs_login
+        settings = forwarder.settings
+        self.in_flight = InFlight()
+        self.requests = RequestStream(
+            self.in_flight,
+            settings.largest_request,
+            judge.wants,
+            largest_login=settings.largest_login if self._needs_login else None,
+        )
+        self.responses = ResponseStream(self.in_flight)
+        self.client_software = UNKNOWN
+        self.asked_api_versions: int | None = None
+        """In which version the client last asked for ApiVersions; ``None``: it has not."""
+        self.writer: Writer | None = None
+        """For the rules."""
+        self.refused_at = 0.0
+        """Up to when this connection's wholly refused requests have used up their rate."""
+        self.allowed_at = 0.0
+        """When it last sent a Produce request of which something was allowed, while requests were looked into."""
+        self.judged_until = 0
+        """For ``turns``."""
+        self._request_pipe: Pipe | None = None
+        self._response_pipe: Pipe | None = None
+        self._to_broker: list[Buffer] = []
+        self._held_answers: deque[tuple[float, OwnAnswer, bytes]] | None = None
+        self._release_timer: Timer | None = None
+        self._is_open = False
+        self._is_closed = False
+        self._ending: str | None = None
+        """Why no more requests are read, and the connection ends when all are answered."""
+        self._client_told = False
+        self._broker_told = False
+        self._broker_leaves = False
+        self._has_lost_broker = False
+        self._has_tls = not (client.can_splice and broker.can_splice)
+        self._held_bytes = 0
+        self._held: _Held | None = None
+        self._kept_number = 0
+        self._began_keeping = 0.0
+        now = time.monotonic()
+        self._known_by: float | None = now + settings.login_timeout
+        """When a client must have said something or, where clients authenticate, been answered a token."""
+        self._ends_by: float | None = now + settings.header_timeout
+        """When a connection that is about to begin or to end is given up."""
+        self._complete_by: float | None = None
+        """When a request that is kept must be complete."""
+
+    def start(self) -> None:
+        """Both sockets are watched until they are connected and, with TLS, have shaken hands."""
+        watch = self._forwarder.loop.watch
+        self.client.mask = select.EPOLLIN if not self.client.is_ready else 0
+        self.broker.mask = select.EPOLLOUT
+        watch(self.client.fd, self.client.mask, self.on_client)
+        watch(self.broker.fd, self.broker.mask, self.on_broker)
+
+    # What the rules may do with a request ------------------------------------------------------------------------
+
+    def forward(self, buffers: Sequence[Buffer], place: int | Expected | None) -> None:
+        """Send these to the broker; ``place`` is for its answer, ``None`` if it gives none."""
+        if place is not None:
+            self.in_flight.add(place)
+        self._to_broker += buffers
+
+    def answer(self, frame: bytes, *, after_seconds: float = 0.0) -> None:
+        """Answer in the broker's stead, in the request's place in the order."""
+        if after_seconds <= 0.0:
+            self.in_flight.add(OwnAnswer(frame))
+            return
+        own = OwnAnswer(None, kept=len(frame))
+        self.in_flight.add(own)
+        if self._held_answers is None:
+            self._held_answers = deque()
+        self._held_answers.append((time.monotonic() + after_seconds, own, frame))
+        if self._release_timer is None:
+            self._release_timer = self._forwarder.loop.later(after_seconds, self._release)
+
+    def hold(self, then: Callable[[], None], size: int) -> None:
+        """``let_go`` will judge the present request of so many bytes, by calling this; nothing more is read so long."""
+        self._held = _Held(then, size)
+
+    def let_go(self, more: int = 0) -> None:
+        """The request that was held is judged when it is its turn, and when there is memory for what becomes of it.
+
+        It has become ``more`` bytes larger meanwhile.
+        """
+        if self._held is not None:
+            self._held.size += more
+            self._held.is_due = True
+            self._turns.ask(self)
+
+    def end_after_this(self, reason: str = "refused-without-acks") -> None:
+        """Read no more requests; close when everything before has been answered (what a broker does after an error
+        that it cannot tell, with acks=0)."""
+        self._ending = reason
+        self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """After the present event, if the connection is still there."""
+        self._forwarder.loop.later(0.0, lambda: self._guarded(callback))
+
+    def resume(self) -> None:
+        """An answer that was held back is there now."""
+        self._guarded(self._resume)
+
+    # What the loop calls -----------------------------------------------------------------------------------------
+
+    def take_turn(self) -> None:
+        if not self._account.must_wait(self):
+            self._guarded(self._let_go)
+
+    def late_for(self, now: float) -> str | None:
+        """Why this connection is given up now; ``None``: it is not."""
+        if (self._ends_by is not None and self._ends_by <= now) or (
+            self._complete_by is not None and self._complete_by <= now
+        ):
+            return "too-slow"
+        if self._known_by is not None and self._known_by <= now:
+            if not (self.in_flight.has_passed_token if self._needs_login else self.requests.requests):
+                return "not-logged-in" if self._needs_login else "silent"
+            self._known_by = None
+        return None
+
+    def on_client(self, mask: int) -> None:
+        if self._is_open:
+            if mask == _READABLE_ALONE:
+                self._guarded(self._from_client)
+            else:
+                self._guarded(self._client_event, mask)
+        elif mask & _GONE:
+            self.close("reset")
+        else:
+            self._guarded(self._get_ready)
+
+    def on_broker(self, mask: int) -> None:
+        if self._is_open:
+            if mask == _READABLE_ALONE:
+                self._guarded(self._from_broker)
+            else:
+                self._guarded(self._broker_event, mask)
+        else:
+            self._guarded(self._get_ready)
+
+    def look_again(self) -> None:
+        """Something outside changed: draining began, or memory is free again."""
+        if self._held is not None and self._held.is_due:
+            self._turns.ask(self)
+        if self._is_open:
+            self._guarded(self._settle)
+
+    def close(self, reason: str) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._held = None
+        if self._release_timer is not None:
+            self._release_timer.cancel()
+        for pipe in (self._request_pipe, self._response_pipe):
+            if pipe is not None:
+                self._forwarder.pipes.give_back(pipe)
+        self._request_pipe = self._response_pipe = None
+        for side in (self.client, self.broker):
+            self._forwarder.loop.unwatch(side.fd)
+            side.close()
+        self._forwarder.ended(self, reason)
+
+    # Inside ------------------------------------------------------------------------------------------------------
+
+    def _guarded(self, step: Callable[..., None], *arguments: int) -> None:
+        if self._is_closed:
+            return
+        try:
+            step(*arguments)
+        except WireError:
+            self.close("malformed")
+        except OSError as error:
+            self.close("broker-unreachable" if not self._is_open and self.client.is_ready else _reason(error))
+        except BaseException:
+            self.close("bug")
+            raise
+
+    def _get_ready(self) -> None:
+        failure = self.broker.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if failure:
+            raise OSError(failure, "the broker does not answer")
+        try:
+            self.broker.sock.getpeername()
+        except OSError:
+            is_connected = False  # the connection to the broker is still being made
+        else:
+            is_connected = True
+        broker_waits_for = select.EPOLLOUT
+        if is_connected:
+            broker_waits_for = 0 if self.broker.is_ready else self.broker.get_ready()
+        client_waits_for = 0 if self.client.is_ready else self.client.get_ready()
+        if not (broker_waits_for or client_waits_for):
+            self._is_open = True
+            self._ends_by = None
+            self._from_client()
+            return
+        self._watch(self.client, client_waits_for)
+        self._watch(self.broker, broker_waits_for)
+
+    def _client_event(self, mask: int) -> None:
+        if mask & select.EPOLLOUT:
+            self._flush(self.client, self._response_pipe)
+        if mask & _READABLE:
+            self._from_client()
+        else:
+            self._settle()
+        if mask & _GONE and not self.client.mask & select.EPOLLIN:
+            self.close("closed" if self.client.at_end else "reset")
+
+    def _broker_event(self, mask: int) -> None:
+        if mask & (_GONE | select.EPOLLRDHUP):
+            self._broker_leaves = True
+        if mask & _GONE:
+            self._lose_broker()
+        elif mask & select.EPOLLOUT:
+            self._flush_to_broker()
+        if mask & _READABLE:
+            self._from_broker()
+        else:
+            self._settle()
+        if mask & _GONE and not self._is_closed and not self.broker.mask & select.EPOLLIN:
+            self._forwarder.loop.unwatch(self.broker.fd)
+            self.broker.mask = _UNWATCHED
+
+    def _from_client(self) -> None:
+        may_read = (self.client.mask & select.EPOLLIN and not self._account.is_tight) or self._may_read_client()
+        while may_read:
+            try:
+                if self.requests.passing < _SPLICE_FROM or not self._splice_request():
+                    self._read_requests()
+            except BlockingIOError:
+                break
+            may_read = self.client.has_unread and self._may_read_client()
+        self._settle()
+
+    def _from_broker(self) -> None:
+        may_read = (self.broker.mask & select.EPOLLIN and not self._account.is_tight) or self._may_read_broker()
+        while may_read:
+            try:
+                if self.responses.passing < _SPLICE_FROM or not self._splice_response():
+                    self._read_responses()
+            except BlockingIOError:
+                break
+            may_read = self.broker.has_unread and self._may_read_broker()
+        self._settle()
+
+    def _read_requests(self) -> None:
+        buffer = self._account.buffer
+        count = self.client.read(buffer)
+        if count == 0:
+            self.client.at_end = True
+            return
+        data = buffer[:count]
+        if self.in_flight.is_plain and self.requests.pass_whole(data):
+            self._pass_request(data)
+        else:
+            self._take_in(data)
+        self._forwarder.sent_to_broker(count)
+
+    def _pass_request(self, data: memoryview) -> None:
+        counters = self._forwarder.counters
+        counters.requests += 1
+        counters.produce_requests += int.from_bytes(data[4:6]) == PRODUCE
+        try:
+            self.broker.send((data,), self._account.reused)
+        except ConnectionError:
+            self._lose_broker()
+
+    def _take_in(self, data: memoryview, held: _Held | None = None) -> None:
+        requests, produce_requests = self.requests.requests, self.requests.produce_requests
+        try:
+            if held is None or self._is_done_with(held):
+                self._judge_requests(data)
+        except WireError:
+            self.end_after_this("malformed")  # what came before is answered, as a broker does
+        buffers, self._to_broker = self._to_broker, []
+        if buffers:
+            try:
+                self.broker.send(buffers, self._account.reused)
+            except ConnectionError:
+                self._lose_broker()
+        own = self.in_flight.due()
+        if own:
+            self._send_to_client(own)
+        counters = self._forwarder.counters
+        counters.requests += self.requests.requests - requests
+        counters.produce_requests += self.requests.produce_requests - produce_requests
+        self._note_keeping()
+
+    def _let_go(self) -> None:
+        held = self._held
+        if held is not None and held.is_due:
+            self._held = None
+            self._take_in(memoryview(held.behind), held)
+            self._from_client()
+
+    def _is_done_with(self, held: _Held) -> bool:
+        """Judges it. False: what came behind it must wait, or is not wanted any more."""
+        began = time.monotonic_ns()
+        held.judge()
+        self._turns.took(self, began)
+        if self._held is not None:  # once more
+            self._held.behind = held.behind
+        return not (self._held or self._ending)
+
+    def _judge_requests(self, data: memoryview) -> None:
+        for item in self.requests.receive(data):
+            if not isinstance(item, Request):
+                self._to_broker.append(item)
+                continue
+            if self._turns.may_judge(self):
+                began = time.monotonic_ns()
+                self._judge.judge(self, item)
+                self._turns.took(self, began)
+            else:
+                self.hold(partial(self._judge.judge, self, item), len(item.frame))
+                self.let_go()
+            if self._held is not None:
+                self._held.behind = bytes(data[self.requests.read_to :])
+                break
+            if self._ending:
+                break
+
+    def _read_responses(self) -> None:
+        buffer = self._account.buffer
+        try:
+            count = self.broker.read(buffer)
+        except ConnectionError:
+            self._lose_broker()
+            count = 0
+        if count == 0:
+            self.broker.at_end = True
+            return
+        data = buffer[:count]
+        self._send_to_client([data] if self.responses.pass_whole(data) else list(self.responses.receive(data)))
+        self._forwarder.sent_to_client(count)
+
+    def _splice_request(self) -> bool:
+        """False: nothing went this way, and the bytes must be read."""
+        pipe = self._request_pipe = self._request_pipe or self._take_pipe()
+        moved = _taken_in(pipe, self.client.fd, self.requests.passing)
+        if pipe is None or not moved:
+            return False
+        self.requests.went_past(moved)
+        self._flush_to_broker()
+        self._forwarder.sent_to_broker(moved)
+        return True
+
+    def _splice_response(self) -> bool:
+        """False: nothing went this way, and the bytes must be read."""
+        pipe = self._response_pipe = self._response_pipe or self._take_pipe()
+        moved = _taken_in(pipe, self.broker.fd, self.responses.passing)
+        if pipe is None or not moved:
+            return False
+        pipe.let_out(self.client.fd)
+        self._send_to_client(self.responses.went_past(moved))
+        self._forwarder.sent_to_client(moved)
+        return True
+
+    def _take_pipe(self) -> Pipe | None:
+        return None if self._has_tls or self._account.is_tight else self._forwarder.pipes.take()
+
+    def _release(self) -> None:
+        """Answers that were held back for a while, in their order."""
+        now = time.monotonic()
+        held = self._held_answers
+        assert held is not None
+        while held and held[0][0] <= now:
+            _, own, frame = held.popleft()
+            own.frame = frame
+        self._release_timer = self._forwarder.loop.later(held[0][0] - now, self._release) if held else None
+        self.resume()
+
+    def _resume(self) -> None:
+        self._send_to_client(list(self.responses.resume()))
+        self._settle()
+
+    def _send_to_client(self, buffers: list[Buffer]) -> None:
+        if not buffers:
+            return
+        if _holds_bytes(self._response_pipe):
+            self.client.keep(buffers)
+        else:
+            self.client.send(buffers, self._account.reused)
+
+    def _flush(self, side: Endpoint, pipe: Pipe | None) -> None:
+        if pipe is not None and pipe.filled:
+            pipe.let_out(side.fd)
+        if pipe is None or not pipe.filled:
+            side.flush()
+
+    def _flush_to_broker(self) -> None:
+        try:
+            self._flush(self.broker, self._request_pipe)
+        except ConnectionError:
+            self._lose_broker()
+
+    def _lose_broker(self) -> None:
+        """Nothing more can be sent to it. What it has said before is still there to be read."""
+        self._has_lost_broker = True
+        self.broker.forget_unsent()
+        if self._request_pipe is not None:
+            self._forwarder.pipes.give_back(self._request_pipe)
+            self._request_pipe = None
+
+    def _may_read_client(self) -> bool:
+        return not (
+            self.client.at_end
+            or self._ending
+            or self._held
+            or self._has_lost_broker
+            or self.broker.unsent_bytes
+            or self.client.unsent_bytes
+            or _holds_bytes(self._request_pipe)
+            or self.in_flight.is_held_back
+            or self.in_flight.is_full
+            or (self._forwarder.is_draining and self.requests.is_between_frames)
+            or self._account.must_wait(self)
+        )
+
+    def _may_read_broker(self) -> bool:
+        return not (
+            self.broker.at_end
+            or self.client.unsent_bytes
+            or _holds_bytes(self._response_pipe)
+            or self.in_flight.is_held_back
+            or (self.responses.kept_bytes and self._account.must_wait(self))
+        )
+
+    def _settle(self) -> None:
+        """After every event: give back what is not needed, pass on an end, tell epoll what is waited for."""
+        if self._is_calm():
+            if self.client.mask != _READABLE_ALONE:
+                self._watch(self.client, _READABLE_ALONE)
+            if self.broker.mask != _READABLE_ALONE:
+                self._watch(self.broker, _READABLE_ALONE)
+            return
+        self._give_back_pipes()
+        to_broker_done = not (self.broker.unsent_bytes or _holds_bytes(self._request_pipe))
+        to_client_done = not (self.client.unsent_bytes or _holds_bytes(self._response_pipe))
+        if self._is_over(to_broker_done=to_broker_done, to_client_done=to_client_done):
+            if not self.client.at_end:
+                self.client.discard_unread(self._account.buffer)
+            self.close(self._ending or "closed")
+            return
+        self._note_held_bytes()
+        has_said_all = (self.client.at_end and not self._held) or self._ending
+        if has_said_all and to_broker_done and not self._broker_told:
+            self._broker_told = True
+            self.broker.no_more()
+            self._expect_the_end()
+        if self.broker.at_end and to_client_done and not self._client_told:
+            self._client_told = True
+            self.client.no_more()
+            self._expect_the_end()
+        is_last = self.broker.at_end or self._broker_leaves or (self.client.at_end and not self.in_flight)
+        if is_last and not to_client_done:
+            # From now on: whenever the client has taken something it gets as much time again.
+            self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
+        may_read_client, may_read_broker = self._may_read_client(), self._may_read_broker()
+        self._watch(
+            self.client, (select.EPOLLIN if may_read_client else 0) | (0 if to_client_done else select.EPOLLOUT)
+        )
+        # A broker that leaves must be noticed although it is not read, once.
+        if_not_read = 0 if self._broker_leaves else select.EPOLLRDHUP
+        self._watch(
+            self.broker,
+            (select.EPOLLIN if may_read_broker else if_not_read) | (0 if to_broker_done else select.EPOLLOUT),
+        )
+        if not may_read_client:
+            self._complete_by = None  # whoever is not read cannot be late
+        if may_read_client and self.client.has_unread:
+            self._forwarder.loop.later(0.0, lambda: self._guarded(self._from_client))
+        if may_read_broker and self.broker.has_unread:
+            self._forwarder.loop.later(0.0, lambda: self._guarded(self._from_broker))
+
+    def _is_calm(self) -> bool:
+        """Everything that came has gone on, and nobody leaves. Nearly every event ends so: this is for speed alone."""
+        return not (
+            self.client.unsent_bytes
+            or self.broker.unsent_bytes
+            or self._request_pipe
+            or self._response_pipe
+            or self.client.at_end
+            or self.broker.at_end
+            or self._broker_leaves
+            or self._has_lost_broker
+            or self._ending
+            or self._held
+            or self._has_tls
+            or self._held_bytes
+            or self._forwarder.is_draining
+            or self.requests.kept_bytes
+            or self.responses.kept_bytes
+            or not self.in_flight.is_plain
+        )
+
+    def _is_over(self, *, to_broker_done: bool, to_client_done: bool) -> bool:
+        if not to_client_done:
+            return False
+        if self._held:
+            return self.broker.at_end
+        all_answered = not self.in_flight and self.responses.is_between_frames
+        if self._ending:
+            return (to_broker_done and all_answered) or self.broker.at_end
+        if self._forwarder.is_draining and self.requests.is_between_frames and to_broker_done and all_answered:
+            return True
+        if self.broker.at_end:
+            # Of TLS there is no half: the client learns that the broker has gone by our closing.
+            return self.client.at_end or self._has_lost_broker or not self.client.can_splice
+        return self.client.at_end and to_broker_done and not self.broker.can_splice and all_answered
+
+    def _expect_the_end(self) -> None:
+        if self.client.at_end and self.in_flight:
+            return  # the client waits for its last answers, and the broker takes the time that it takes
+        self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
+
+    def _give_back_pipes(self) -> None:
+        pipe = self._request_pipe
+        if pipe is not None and not pipe.filled and self.requests.passing < _SPLICE_FROM:
+            self._forwarder.pipes.give_back(pipe)
+            self._request_pipe = None
+        pipe = self._response_pipe
+        if pipe is not None and not pipe.filled and self.responses.passing < _SPLICE_FROM:
+            self._forwarder.pipes.give_back(pipe)
+            self._response_pipe = None
+
+    def _note_keeping(self) -> None:
+        """A request that is kept has until its deadline to be complete. Every byte puts that off a little."""
+        kept = self.requests.kept_bytes
+        if not kept:
+            self._complete_by = None
+            return
+        if self._complete_by is None or self._kept_number != self.requests.requests:
+            self._kept_number = self.requests.requests
+            self._began_keeping = time.monotonic()
+        allowed = self._forwarder.settings.header_timeout + kept / _KEPT_BYTES_PER_SECOND
+        self._complete_by = self._began_keeping + allowed
+
+    def _note_held_bytes(self) -> None:
+        held = (
+            self.requests.kept_bytes
+            + self.responses.kept_bytes
+            + self.in_flight.kept_bytes
+            + self.broker.kept_bytes
+            + self.client.kept_bytes
+        )
+        for pipe in (self._request_pipe, self._response_pipe):
+            if pipe is not None:
+                held += pipe.filled
+        if self._held:
+            held += self._held.size + len(self._held.behind)
+        if held > SMALL or self._held_bytes:
+            self._held_bytes = max(held - SMALL, 0)
+            self._account.holds(self, self._held_bytes)
+
+    def _watch(self, side: Endpoint, mask: int) -> None:
+        if side.mask == mask or (side.mask == _UNWATCHED and not mask):
+            return
+        if side.mask == _UNWATCHED:
+            self._forwarder.loop.watch(side.fd, mask, self.on_broker)
+        else:
+            self._forwarder.loop.change(side.fd, mask)
+        side.mask = mask
+
+
+def _taken_in(pipe: Pipe | None, fd: int, most: int) -> int:
+    """0 if a read must find out why nothing comes: an end, a reset, or a byte of urgent data, which stops a pipe."""
+    if pipe is None:
+        return 0
+    try:
+        return pipe.take_in(fd, most)
+    except (BlockingIOError, ConnectionError):
+        return 0
+
+
+def _holds_bytes(pipe: Pipe | None) -> bool:
+    return pipe is not None and pipe.filled > 0
+
+
+def _reason(error: OSError) -> str:
+    return "reset" if isinstance(error, (ConnectionError, TimeoutError)) else "error"

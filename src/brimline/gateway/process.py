@@ -1,0 +1,477 @@
+"""The gateway as a process (``brimline gateway``): puts together what the ``gateway`` room has, from the broker's file.
+
+Start: first the memory of refused sequences, the fences set by hand, the folders in the log dirs and one look at every
+disk; only then the listeners. So the first request is already judged rightly. It needs neither the guard nor a broker
+that answers.
+
+The main thread is the forwarder, which alone touches connections. The disks, the folders and the control socket have
+threads of their own, and only replace what the forwarder reads. Signals: SIGTERM and SIGINT drain and end it, SIGHUP
+reads the file again.
+"""
+
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from brimline.decide.admission import RejectError
+from brimline.decide.disk_state import DiskState
+from brimline.disks.sentences import reasons_of_full_log_dirs
+from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
+from brimline.gateway.client import control_socket
+from brimline.gateway.commands import GatewayCommands
+from brimline.gateway.control import ControlServer
+from brimline.gateway.counters import Counters
+from brimline.gateway.describe.child import DescribeWorker
+from brimline.gateway.describe.job import BrokerAccess
+from brimline.gateway.describe.rule import DescribeRule
+from brimline.gateway.net.addresses import limits_in_file
+from brimline.gateway.net.forwarder import Forwarder, ForwarderSettings, Listener
+from brimline.gateway.net.listening import Address, listening_sockets, passed_sockets, resolved
+from brimline.gateway.net.loop import EventLoop
+from brimline.gateway.net.source import source_for
+from brimline.gateway.net.tls import ServerTls
+from brimline.gateway.rules.fences import Fences
+from brimline.gateway.rules.fetch_rule import fetch_rules
+from brimline.gateway.rules.folder_looks import FolderLooks
+from brimline.gateway.rules.follower_orders import FollowerSkips
+from brimline.gateway.rules.placement import PlacementWatch
+from brimline.gateway.rules.rules import Rules, RuleSettings
+from brimline.gateway.rules.sequence_memory import SequenceMemory, SteadyTimeOfDay
+from brimline.model import BadInput
+from brimline.service import log_lines, signals
+from brimline.service.clock import Clock, SystemClock
+from brimline.service.durable_files import why_untrusted
+from brimline.service.log_lines import say
+from brimline.service.worker import Worker
+from brimline.settings import keys
+from brimline.settings.config import BadConfig, GuardConfig, load_config
+from brimline.settings.layout import FrontedListener
+from brimline.settings.reload import reloaded
+
+_FOLDERS_INTERVAL = 1.0
+_FOLDERS_INTERVAL_WHILE_FENCED = 0.2
+_HOUSEKEEPING = 1.0
+_BURST_SHARE = 8
+"""When this part of the way to a limit has passed by since the last look, it is time for another one."""
+_SMALLEST_BURST = 1 << 20
+_PATIENCE_AT_END = 2.0
+_POLL = 0.01
+_SWITCH_INTERVAL = 0.000_5
+"""How long another thread may keep the forwarder waiting (Python's default is ten times as much)."""
+_GC_THRESHOLDS = (50_000, 50, 100)
+"""Connections leave no cycles behind; what little there is must not cost a round of the loop every 700 objects."""
+
+
+def run_gateway(config: GuardConfig, log: TextIO, environment: Mapping[str, str], broker_cwd: str | None = None) -> int:
+    """Until a signal ends it; returns that signal's number. ``BadInput`` when it cannot start."""
+    return Gateway(config, SystemClock(), log, environment, broker_cwd).run()
+
+
+class Gateway:
+    def __init__(
+        self,
+        config: GuardConfig,
+        clock: Clock,
+        log: TextIO,
+        environment: Mapping[str, str],
+        broker_cwd: str | None = None,
+    ) -> None:
+        assert config.broker.node_id is not None
+        _refuse_impossible(config)
+        self._config = config
+        self._clock = clock
+        self._log = log
+        self._environment = environment
+        self._broker_cwd = broker_cwd
+        self._ended_by: int | None = None
+        self._read_at = 0.0
+        self._counters = Counters()
+        self._loop = EventLoop(_say_bug)
+        state_dir = config.state_dir
+        self._warnings = _make_state_dir(state_dir)
+        self._time_of_day = SteadyTimeOfDay()
+        self._memory = SequenceMemory(
+            state_dir / f"sequences-{config.broker.node_id}.map",
+            now=self._time_of_day(),
+            expiry_seconds=config.number(keys.REJECT_MEMORY) // 1000,
+        )
+        self._fences = Fences(
+            state_dir=state_dir, node_id=config.broker.node_id, log_dirs=config.broker.log_dirs, now=clock.now
+        )
+        self._skips = FollowerSkips()
+        self._placement = PlacementWatch(config.broker.log_dirs)
+        self._folder_problems: dict[str, str | None] = {}
+        self._listed: set[str] = set()
+        # One for each log dir: a file system that hangs shall hold up nobody else.
+        self._folder_workers = [
+            Worker(f"folders of {path}", partial(self._look_at_folders, path)) for path in config.broker.log_dirs
+        ]
+        self._disk_worker = Worker("disks", self._step_disks)
+        self._disks = DiskTask(
+            config.broker.log_dirs, _disk_settings(config), clock, self._disk_worker.wake, self._say_disk_state
+        )
+        self._folder_looks = FolderLooks(self._loop, config.broker.log_dirs)
+        self._describe_worker = DescribeWorker(_broker_access(config)) if config.is_enforcing else None
+        self._describe = DescribeRule(self._loop, self._describe_worker) if self._describe_worker else None
+        self._rules = Rules(
+            _rule_settings(config),
+            self._fences,
+            lambda: self._placement.placement,
+            self._memory,
+            self._time_of_day,
+            self._describe,
+            self._counters,
+            self._folder_looks.when_fresh,
+        )
+        self._forwarder = Forwarder(
+            self._loop, _forwarder_settings(config), self._rules, self._counters, self._look_at_burst
+        )
+        self._tls = _tls(config)
+
+    def run(self) -> int:
+        log_lines.set_up(self._log, self._config.text(keys.LOG_FORMAT), self._config.text(keys.LOG_LEVEL))
+        threading.excepthook = _say_dead_task
+        complaints = [tls.complaint for tls in self._tls.values() if tls.complaint is not None]
+        for warning in (*self._config.warnings, *self._memory.warnings, *self._fences.warnings, *complaints):
+            say(logging.WARNING, "config", warning)
+        for warning in self._warnings:
+            say(logging.ERROR, "no-state", warning)
+        signals.listen(self._notice)
+        _raise_descriptor_limit()
+        self._first_look()
+        self._forwarder.listen(list(self._listeners()))
+        commands = GatewayCommands(
+            self._config,
+            self._clock,
+            self._forwarder,
+            self._rules,
+            self._fences,
+            self._memory,
+            self._placement,
+            self._describe_worker,
+            self._skips,
+        )
+        control = self._control(commands)
+        self._disk_worker.start()
+        self._loop.later(_HOUSEKEEPING, self._keep_house)
+        self._say_started()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        try:
+            self._loop.run()
+        finally:
+            self._end(control)
+        assert self._ended_by is not None
+        return self._ended_by
+
+    def _control(self, commands: GatewayCommands) -> ControlServer | None:
+        """Clients are served without it, too: a state dir that is full or read-only must not cut them off."""
+        path = control_socket(self._config)
+        try:
+            server = ControlServer(path, commands.by_name)
+        except OSError as error:
+            say(
+                logging.ERROR,
+                "no-control",
+                f"there is no control socket {path} ({error.strerror}): clients are served, but neither the guard nor "
+                "brimline fence reaches this gateway; make the state dir writable and restart it",
+            )
+            return None
+        server.start()
+        return server
+
+    @property
+    def _workers(self) -> list[Worker]:
+        return [self._disk_worker, *self._folder_workers]
+
+    def _first_look(self) -> None:
+        """Every disk has answered, or is overdue, before a client is let in."""
+        for worker in self._folder_workers:
+            worker.start()
+        self._disks.step()
+        give_up_at = self._clock.seconds() + self._disks.settings.stall_timeout
+        while not self._disks.has_answers() or (
+            len(self._listed) < len(self._folder_workers) and self._clock.seconds() < give_up_at
+        ):
+            time.sleep(_POLL)
+        self._step_disks()
+
+    def _listeners(self) -> Iterator[Listener]:
+        passed = passed_sockets(os.environ)
+        for fronted in self._config.layout.fronted:
+            sockets = tuple(passed.pop(fronted.name, ())) or _own_sockets(fronted)
+            family, address = _upstream(fronted)
+            source = source_for(self._config.text(keys.GATEWAY_SOURCE), family, address[0])
+            if source.complaint is not None:
+                say(logging.WARNING, "config", f"{fronted.name}: {source.complaint}")
+            tls = self._tls.get(fronted.name)
+            may_skip = fronted.carries_replication and self._config.is_enforcing
+            yield Listener(
+                name=fronted.name,
+                sockets=sockets,
+                upstream_family=family,
+                upstream=address,
+                source=source.address,
+                needs_login=fronted.client_protocol.uses_sasl,
+                judge=fetch_rules(self._rules, self._skips, self._counters.fetches) if may_skip else None,
+                client_tls=tls.client_context if tls and fronted.has_client_tls else None,
+                broker_tls=tls.upstream_context if tls and fronted.has_broker_tls else None,
+            )
+        for name in passed:
+            say(logging.WARNING, "config", f"systemd passes a socket {name}, but there is no such listener to front")
+
+    # Threads of their own ----------------------------------------------------------------------------------------
+
+    def _step_disks(self) -> float:
+        wait = self._disks.step()
+        self._fences.set_full(reasons_of_full_log_dirs(self._disks.report))
+        self._expect_bursts()
+        return wait
+
+    def _expect_bursts(self) -> None:
+        """A fast client fills a small volume between two looks; but the bytes pass by here first."""
+        volumes = self._disks.report.volumes
+        read_at = max((volume.reading.seconds for volume in volumes), default=0.0)
+        if read_at == self._read_at:
+            return  # nothing new is known, and what has passed by since the last look counts on
+        self._read_at = read_at
+        distances = [each.bytes_to_limit for each in volumes if each.bytes_to_limit and each.state is DiskState.OK]
+        if distances:
+            self._forwarder.burst_at = self._counters.bytes_to_broker + max(
+                min(distances) // _BURST_SHARE, _SMALLEST_BURST
+            )
+        else:
+            self._forwarder.burst_at = None
+
+    def _look_at_folders(self, log_dir: str) -> float:
+        self._folder_looks.begin(log_dir)
+        self._placement.refresh(log_dir)
+        self._folder_looks.end(log_dir)
+        self._listed.add(log_dir)
+        problem = self._placement.problems.get(log_dir)
+        if problem is not None and problem != self._folder_problems.get(log_dir):
+            say(logging.ERROR, "folders", problem, log_dir=log_dir)
+        self._folder_problems[log_dir] = problem
+        return _FOLDERS_INTERVAL if self._fences.snapshot.is_empty else _FOLDERS_INTERVAL_WHILE_FENCED
+
+    def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
+        """One line when a log dir becomes full and one when it no longer is; the guard says the rest."""
+        if DiskState.FULL not in (was, volume.state) or was is volume.state:
+            return
+        verb = "refuses" if self._config.is_enforcing else "would refuse"
+        places = ", ".join(volume.log_dirs)
+        if volume.state is DiskState.FULL:
+            for worker in self._folder_workers:
+                worker.wake()
+            count = sum(self._placement.placement.partitions_in(path) for path in volume.log_dirs)
+            say(
+                logging.WARNING,
+                "fenced",
+                f"{places} is full: the gateway {verb} Produce for the {count} partitions there",
+                log_dirs=",".join(volume.log_dirs),
+                partitions=count,
+            )
+        else:
+            say(
+                logging.INFO,
+                "released",
+                f"{places} is no longer full: Produce for the partitions there goes on",
+                log_dirs=",".join(volume.log_dirs),
+            )
+
+    # In the loop -------------------------------------------------------------------------------------------------
+
+    def _keep_house(self) -> None:
+        for tls in self._tls.values():
+            renewal = tls.refresh()
+            if renewal is not None:
+                say(logging.INFO if renewal.is_loaded else logging.ERROR, "certificate", renewal.sentence)
+        self._memory.forget_expired(self._time_of_day())
+        for worker in self._workers:
+            if not worker.is_alive:
+                worker.start()
+        for follower, skipped in self._skips.drop_expired().items():
+            say(
+                logging.WARNING,
+                "skips-expired",
+                f"the guard no longer says that broker {follower} has no room: its {skipped.count} partitions that "
+                "were skipped are replicated again",
+                follower=follower,
+                partitions=skipped.count,
+            )
+        self._loop.later(_HOUSEKEEPING, self._keep_house)
+
+    def _look_at_burst(self) -> None:
+        self._disks.look_now()
+        self._disk_worker.wake()
+
+    def _notice(self, number: int, _frame: FrameType | None) -> None:
+        self._loop.call_soon_from_thread(self._reload if number == signal.SIGHUP else lambda: self._drain(number))
+
+    def _drain(self, number: int) -> None:
+        if self._ended_by is not None:  # asked twice: at once, then
+            self._loop.stop()
+            return
+        self._ended_by = number
+        say(
+            logging.INFO,
+            "stopping",
+            f"{signal.Signals(number).name}: no new connections; {self._forwarder.all_open} end after the requests "
+            "that are under way",
+        )
+        self._forwarder.drain(self._config.seconds(keys.GATEWAY_DRAIN_TIMEOUT), self._loop.stop)
+
+    def _reload(self) -> None:
+        try:
+            read = load_config(self._config.path, self._environment, self._broker_cwd)
+        except (BadConfig, BadInput) as problem:
+            say(logging.ERROR, "reload-refused", f"nothing was changed: {problem}")
+            return
+        self._config, changes = reloaded(self._config, read)
+        for change in changes:
+            level = logging.INFO if change.takes_effect else logging.WARNING
+            say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
+        if not changes:
+            say(logging.INFO, "reloaded", "the properties file says what it said before")
+        log_lines.set_up(self._log, self._config.text(keys.LOG_FORMAT), self._config.text(keys.LOG_LEVEL))
+        self._rules.settings = _rule_settings(self._config)
+        self._forwarder.settings = _forwarder_settings(self._config)
+        self._disks.settings = _disk_settings(self._config)
+        self._disks.look_now()
+        self._disk_worker.wake()
+
+    def _say_started(self) -> None:
+        fronted = self._config.layout.fronted
+        mode = "enforces" if self._config.is_enforcing else "observes: it refuses nothing, and counts what it would"
+        addresses = "; ".join(f"{each.name} {each.bind} -> {each.upstream}" for each in fronted)
+        say(
+            logging.INFO,
+            "started",
+            f"in front of broker {self._config.broker.node_id}: {addresses}; {mode}",
+            broker=self._config.broker.node_id,
+            control=str(control_socket(self._config)),
+        )
+
+    def _end(self, control: ControlServer | None) -> None:
+        if control is not None:
+            control.close()
+        self._forwarder.close()
+        if self._describe is not None:
+            self._describe.close()
+        for worker in self._workers:
+            worker.end()
+        give_up_at = self._clock.seconds() + _PATIENCE_AT_END
+        for worker in self._workers:
+            worker.join(max(give_up_at - self._clock.seconds(), 0.0))
+        self._memory.close()
+        self._loop.close()
+
+
+def _refuse_impossible(config: GuardConfig) -> None:
+    if config.layout.problems:
+        raise BadInput("; ".join(config.layout.problems))
+    if not config.layout.fronted:
+        past = "; ".join(f"{each.name}: {each.why.value}" for each in config.layout.bypassed)
+        raise BadInput(f"{config.path}: there is no listener to stand in front of ({past})")
+
+
+def _make_state_dir(path: Path) -> list[str]:
+    """What is wrong with it: the gateway does without, or with what it is."""
+    try:
+        path.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as problem:
+        return [f"{keys.STATE_DIR.name}: {path} cannot be made: {problem.strerror}"]
+    if not os.access(path, os.W_OK | os.X_OK):
+        return [f"{keys.STATE_DIR.name}: {path} cannot be written by this user (uid {os.geteuid()})"]
+    untrusted = why_untrusted(path)
+    return [] if untrusted is None else [f"{keys.STATE_DIR.name}: {untrusted}"]
+
+
+def _upstream(fronted: FrontedListener) -> tuple[socket.AddressFamily, Address]:
+    host = fronted.upstream.host
+    try:
+        return resolved(host, fronted.upstream.port)
+    except OSError as problem:
+        raise BadInput(
+            f"listener {fronted.name}: the broker's host {host} has no address: {problem.strerror}"
+        ) from problem
+
+
+def _own_sockets(fronted: FrontedListener) -> tuple[socket.socket, ...]:
+    try:
+        return listening_sockets(fronted.bind.host, fronted.bind.port)
+    except OSError as problem:
+        raise BadInput(
+            f"the gateway cannot listen on {fronted.bind} for {fronted.name}: {problem.strerror}"
+        ) from problem
+
+
+def _tls(config: GuardConfig) -> dict[str, ServerTls]:
+    made = {}
+    for name, settings in config.tls.items():
+        if isinstance(settings, BadInput):
+            raise settings
+        made[name] = ServerTls(settings, memory=config.state_dir / f"certificates-{config.broker.node_id}-{name}.pem")
+    return made
+
+
+def _broker_access(config: GuardConfig) -> BrokerAccess:
+    assert config.broker.node_id is not None
+    access = config.admin_access
+    return BrokerAccess(
+        node_id=config.broker.node_id, bootstrap_servers=access.servers, client_properties=dict(access.properties)
+    )
+
+
+def _disk_settings(config: GuardConfig) -> DiskSettings:
+    return DiskSettings(limits=config.limits, pace=config.pace, stall_timeout=config.seconds(keys.STALL_TIMEOUT))
+
+
+def _rule_settings(config: GuardConfig) -> RuleSettings:
+    return RuleSettings(
+        error=RejectError(config.reject_error),
+        refusals_per_second=config.number(keys.GATEWAY_REFUSALS),
+        memory_seconds=config.number(keys.REJECT_MEMORY) // 1000,
+    )
+
+
+def _forwarder_settings(config: GuardConfig) -> ForwarderSettings:
+    return ForwarderSettings(
+        largest_request=config.broker.largest_request,
+        max_connections=config.number(keys.GATEWAY_MAX_CONNECTIONS),
+        header_timeout=config.seconds(keys.GATEWAY_HEADER_TIMEOUT),
+        kept_bytes=config.number(keys.GATEWAY_MEMORY),
+        login_timeout=config.seconds(keys.GATEWAY_LOGIN_TIMEOUT),
+        largest_login=config.broker.largest_login,
+        addresses=limits_in_file(config.broker.connection_limits),
+    )
+
+
+def _raise_descriptor_limit() -> None:
+    """A connection takes two descriptors, and a large frame a pipe."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _say_bug(bug: BaseException) -> None:
+    log_lines.LOGGER.error("a connection ended by a bug", exc_info=bug, extra={"event": "bug"})
+
+
+def _say_dead_task(dead: threading.ExceptHookArgs) -> None:
+    name = dead.thread.name if dead.thread else "unknown"
+    log_lines.LOGGER.error(
+        "the task %s ended by a bug and is started again", name, exc_info=dead.exc_value, extra={"event": "task-died"}
+    )

@@ -1,0 +1,1 @@
+"""What becomes of the requests that the gateway looks into."""

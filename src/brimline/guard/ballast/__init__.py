@@ -1,0 +1,1 @@
+"""The ballast: space that is given back before a disk runs out."""

@@ -1,0 +1,1 @@
+"""Full disks of other brokers, and the cordon on one's own."""

@@ -1,0 +1,85 @@
+"""The guard's client of the whole cluster: asks all brokers at once, connects when needed, and anew after a failure.
+
+A client that failed to reach a broker waits before it tries again, longer each time, up to half a minute. That suits
+whoever wants to send something, and not a guard that wants to know soon that a broker is back. So a client with which
+somebody could not be reached is replaced by a new one after a while.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
+from typing import Protocol
+
+from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, ObservationFailed
+from brimline.observe.client.config import ClientConfig
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.log_dirs import Followed, ask_followed, ask_volumes
+from brimline.service.clock import Clock
+
+PATIENCE = timedelta(seconds=5)
+"""For a hundred bytes of every broker."""
+_PATIENCE_FOR_DETAILS = timedelta(seconds=10)
+_RENEWED_AFTER = 10.0
+
+
+class Cluster(Protocol):
+    """What is asked of the cluster; ``ClusterClient`` asks a real one. Methods raise ``ObservationFailed``."""
+
+    def brokers(self) -> Collection[BrokerId]: ...
+
+    def volumes(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs]: ...
+
+    def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed: ...
+
+
+class ClusterClient:
+    """Used by one thread."""
+
+    def __init__(self, config: ClientConfig, own: BrokerId, clock: Clock) -> None:
+        self._config = config
+        self._own = own
+        self._clock = clock
+        self._connection: Connection | None = None
+        self._connected_at = 0.0
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def brokers(self) -> Collection[BrokerId]:
+        """The live ones, as the cluster lists them now."""
+        try:
+            connection = self._connected()
+            connection.refresh_brokers(Deadline(PATIENCE))
+            return list(connection.brokers)
+        except ObservationFailed:
+            self.close()
+            raise
+
+    def volumes(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs]:
+        answers = ask_volumes(self._connected(), brokers, Deadline(PATIENCE), self._clock.now)
+        failures = [each.failure for each in answers.values() if each.failure is not None]
+        if any(_is_silence(failure) for failure in failures) and self._is_old:
+            self.close()
+        return answers
+
+    def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed:
+        try:
+            return ask_followed(self._connected(), self._own, full, Deadline(_PATIENCE_FOR_DETAILS), self._clock.now)
+        except ObservationFailed:
+            self.close()
+            raise
+
+    @property
+    def _is_old(self) -> bool:
+        return self._clock.seconds() - self._connected_at > _RENEWED_AFTER
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(self._config)
+            self._connected_at = self._clock.seconds()
+        return self._connection
+
+
+def _is_silence(failure: Failure) -> bool:
+    return failure.kind in (FailureKind.UNREACHABLE, FailureKind.TIMED_OUT, FailureKind.NOT_AUTHENTICATED)

@@ -1,0 +1,96 @@
+"""What the doctor says of full followers: what would be done, why, what is in the way, and whose disks can be seen.
+
+Pure: facts in, sentences out.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from brimline.decide.disk_state import DiskLimits
+from brimline.decide.followers import FollowerAction
+from brimline.decide.peer_disks import Peer, PeerState, heard
+from brimline.guard.explain import Finding, Weight
+from brimline.guard.followers.feature import follower_choice
+from brimline.guard.followers.report import why_peer_is_full
+from brimline.guard.followers.words import named_brokers
+from brimline.model import BrokerId, BrokerLogDirs, Failure
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
+
+TOPIC = "followers"
+_WHAT = {
+    FollowerAction.SKIP: "it is not sent what it has no room for, leaves the ISR and catches up later",
+    FollowerAction.FENCE: "Produce is refused for what it has no room for, and no replica falls behind",
+}
+
+
+def explain_followers(
+    config: GuardConfig, answers: Mapping[BrokerId, BrokerLogDirs] | Failure | None
+) -> Iterator[Finding]:
+    """``answers``: what every broker, this one included, says of its volumes; ``None``: nobody was asked."""
+    assert config.broker.node_id is not None
+    own = BrokerId(config.broker.node_id)
+    if isinstance(answers, Failure):
+        yield _finding(Weight.PROBLEM, f"the other brokers' disks are not known: {answers}")
+    described = answers if isinstance(answers, Mapping) else {}
+    others = {broker: answer for broker, answer in described.items() if broker != own}
+    if others or config.is_enforcing:
+        yield _action(config)
+    if others:
+        yield from _others(others, config.limits)
+    if own in described and described[own].failure is None:
+        yield from _cordon(config, described[own])
+
+
+def _action(config: GuardConfig) -> Finding:
+    choice = follower_choice(config)
+    action = f"when a follower's disk is full: {choice.action.value}, because {choice.why}: {_WHAT[choice.action]}"
+    if not config.is_enforcing:
+        return _finding(Weight.NOTE, f"with {keys.ENFORCEMENT.name}=gateway, {action}")
+    if choice.obstacle is not None:
+        return _finding(Weight.PROBLEM, f"{action}; but this cannot be done: {choice.obstacle}")
+    return _finding(Weight.FINE, action)
+
+
+def _others(others: Mapping[BrokerId, BrokerLogDirs], limits: DiskLimits) -> Iterator[Finding]:
+    peers = [heard(Peer(broker=broker), answer, limits, 0.0, 1.0) for broker, answer in others.items()]
+    told = [peer.broker for peer in peers if peer.state is PeerState.FRESH]
+    if told:
+        yield _finding(
+            Weight.FINE,
+            f"the disks of {named_brokers(told)} can be seen; they are held to the limits of this file, which should "
+            "be the same on every broker",
+        )
+    for peer in peers:
+        if peer.failure is not None:
+            yield _finding(
+                Weight.WARNING,
+                f"the disks of broker {peer.broker} are not known, and nothing is held back for it: {peer.failure}",
+            )
+        for log_dir in peer.full:
+            yield _finding(Weight.WARNING, f"broker {peer.broker} has no room: {why_peer_is_full(log_dir, limits)}")
+    old = [peer.broker for peer in peers if peer.state is PeerState.NO_VOLUMES]
+    if old:
+        yield _finding(
+            Weight.WARNING,
+            f"the disks of {named_brokers(old)} cannot be seen (Kafka before 3.3), and nothing is held back for them",
+        )
+
+
+def _cordon(config: GuardConfig, own: BrokerLogDirs) -> Iterator[Finding]:
+    if not config.is_enforcing:
+        return
+    if not config.settings[keys.CORDON.name].value:
+        yield _finding(Weight.NOTE, f"a full log dir is not cordoned ({keys.CORDON.name}=false)")
+    elif any(each.is_cordoned is not None for each in own.log_dirs.values()):
+        yield _finding(Weight.FINE, "a full log dir is cordoned while it is full: no new replica is put there")
+    else:
+        yield _finding(
+            Weight.NOTE, "new replicas may be put into a full log dir: only Kafka 4.3 and later can cordon one"
+        )
+    operators = sorted(path for path, each in own.log_dirs.items() if each.is_cordoned)
+    if operators:
+        yield _finding(Weight.NOTE, f"cordoned now: {', '.join(operators)}")
+
+
+def _finding(weight: Weight, sentence: str) -> Finding:
+    return Finding(topic=TOPIC, weight=weight, sentence=sentence)

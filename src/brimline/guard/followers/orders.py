@@ -1,0 +1,145 @@
+"""What the guard has its gateway do about full followers: said when it changes, and said again every second.
+
+**Invariant.** What is in force at the gateway is what the last report of the followers' disks implies, for no longer
+than ``LEASE`` after this guard ends, hangs or is cut off from the gateway, and not at all once the report itself is too
+old to count. A guard that only observes, or whose gateway cannot do what is to be done, orders nothing.
+
+Thousands of partitions may be concerned: they are sent when they change, under a number of their own, and renewed by
+that number. A gateway that does not know the number was started meanwhile, and is sent everything again. When what is
+to be done changes from one action to the other, the first is taken back before the second is ordered.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from brimline.decide.admission import EXEMPT_TOPICS
+from brimline.decide.followers import Choice, FollowerAction
+from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
+from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
+from brimline.observe.cluster.log_dirs import LedTopic
+from brimline.service.clock import Clock
+
+LEASE = 20.0
+"""Seconds; longer than a busy machine keeps a thread waiting, because each time it runs out the follower grows."""
+RENEW = 1.0
+_UNTIL_WOKEN = 60.0
+_OPERATIONS = {FollowerAction.SKIP: "skips", FollowerAction.FENCE: "follower-fences"}
+
+Topics = Mapping[BrokerId, tuple[LedTopic, ...]]
+
+
+class HoldingGateway(Protocol):
+    """What is asked of the gateway; ``GatewayClient`` asks a real one."""
+
+    def hold_back(self, operation: str, *, epoch: int, seconds: float, followers: Mapping[str, Any] | None) -> bool: ...
+
+
+class FollowerOrders:
+    """``choice`` is asked before every step. ``changed`` is told of every new report."""
+
+    def __init__(
+        self,
+        gateway: HoldingGateway,
+        clock: Clock,
+        choice: Callable[[], Choice],
+        wake: Callable[[], None],
+        changed: Callable[[OrderReport], None],
+        *,
+        is_enforced: bool,
+    ) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._choice = choice
+        self._wake = wake
+        self._changed = changed
+        self._is_enforced = is_enforced
+        self._peers = PeerReport()
+        self._epoch = 0
+        self._in_force: tuple[FollowerAction, Topics] | None = None
+        """What the gateway was told last; ``None``: nothing, or nobody knows."""
+        self.report = OrderReport(choice=choice(), is_enforced=is_enforced)
+
+    def decided(self, peers: PeerReport) -> None:
+        """From any thread; returns at once."""
+        is_news = _topics(peers.full) != _topics(self._peers.full)
+        self._peers = peers
+        if is_news:
+            self._wake()
+
+    def step(self) -> float:
+        """Say what there is to say; returns the seconds until it must be said again."""
+        choice, peers = self._choice(), self._peers
+        full = peers.full if self._clock.seconds() < peers.counts_until else ()
+        followers = tuple(_concerned(each, choice.action) for each in full)
+        may_act = self._is_enforced and choice.obstacle is None
+        wanted = (choice.action, _topics(followers)) if may_act and any(each.partitions for each in followers) else None
+        failure = None
+        try:
+            self._order(wanted, followers)
+        except ObservationFailed as error:
+            failure = error.failure
+        except BadInput as refusal:
+            failure = Failure(kind=FailureKind.UNSUPPORTED, message=f"the gateway refuses: {refusal}")
+        if failure is not None:
+            self._in_force = None
+        self.report = OrderReport(
+            choice=choice,
+            is_enforced=self._is_enforced,
+            action=None if self._in_force is None else self._in_force[0],
+            followers=followers,
+            failure=failure,
+        )
+        self._changed(self.report)
+        return RENEW if wanted is not None or followers else _UNTIL_WOKEN
+
+    def _order(self, wanted: tuple[FollowerAction, Topics] | None, followers: tuple[FullFollower, ...]) -> None:
+        before = self._in_force
+        if before is not None and (wanted is None or wanted[0] is not before[0]):
+            self._tell(before[0], {})
+            self._in_force = None
+        if wanted is None:
+            return
+        if wanted == before and self._renewed(wanted[0]):
+            return
+        self._tell(wanted[0], {str(each.broker): _document(each, wanted[0]) for each in followers})
+        self._in_force = wanted
+
+    def _tell(self, action: FollowerAction, followers: Mapping[str, Any]) -> None:
+        self._epoch += 1
+        self._gateway.hold_back(_OPERATIONS[action], epoch=self._epoch, seconds=LEASE, followers=followers)
+
+    def _renewed(self, action: FollowerAction) -> bool:
+        return self._gateway.hold_back(_OPERATIONS[action], epoch=self._epoch, seconds=LEASE, followers=None)
+
+
+def _concerned(follower: FullFollower, action: FollowerAction) -> FullFollower:
+    """Kafka's own topics are skipped like all others, but Produce to them is never refused."""
+    if action is FollowerAction.SKIP:
+        return follower
+    return FullFollower(
+        broker=follower.broker,
+        reason=follower.reason,
+        log_dirs=follower.log_dirs,
+        topics=tuple(topic for topic in follower.topics if topic.name not in EXEMPT_TOPICS),
+        failure=follower.failure,
+    )
+
+
+def _topics(followers: tuple[FullFollower, ...]) -> Topics:
+    """Without the reasons: those have figures in them that change with every look."""
+    return {each.broker: each.topics for each in followers}
+
+
+def _document(follower: FullFollower, action: FollowerAction) -> Any:
+    topics = [
+        {
+            "topic": topic.name,
+            "topicId": None if topic.topic_id is None else str(topic.topic_id),
+            "partitions": list(topic.partitions),
+        }
+        for topic in follower.topics
+    ]
+    if action is FollowerAction.SKIP:
+        return topics
+    reason = f"a follower's disk is full: broker {follower.broker}: {follower.reason}"
+    return {"reason": reason, "topics": topics}

@@ -1,0 +1,67 @@
+"""What the guard knows of its followers' disks, and what it has its gateway do about them: the shapes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from brimline.decide.admission import why_full
+from brimline.decide.disk_state import DiskLimits
+from brimline.decide.followers import Choice, FollowerAction
+from brimline.decide.peer_disks import Peer, PeerLogDir, PeerState
+from brimline.model import BrokerId, Failure
+from brimline.observe.cluster.log_dirs import LedTopic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullFollower:
+    """A broker with a full log dir, and the partitions in it that this broker leads."""
+
+    broker: BrokerId
+    reason: str
+    """How full which of its log dirs is."""
+    log_dirs: tuple[str, ...] = ()
+    topics: tuple[LedTopic, ...] = ()
+    failure: Failure | None = None
+    """Why it is not known which partitions there are led here; ``topics`` are then those known before."""
+
+    @property
+    def partitions(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerReport:
+    """After one look at the other brokers. ``own`` is this broker as it answers itself."""
+
+    peers: tuple[Peer, ...] = ()
+    own: Peer | None = None
+    full: tuple[FullFollower, ...] = ()
+    failure: Failure | None = None
+    """Why nobody could be asked."""
+    patience: float = 0.0
+    counts_until: float = 0.0
+    """On the clock of the readings: if there is no later report by then, this one counts for nothing."""
+    questions: Mapping[str, int] = field(default_factory=dict)
+    """How many were asked since the start, by kind."""
+
+    def count(self, state: PeerState) -> int:
+        return sum(peer.state is state for peer in self.peers)
+
+    @property
+    def others_have_room(self) -> bool:
+        return any(peer.has_room for peer in self.peers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderReport:
+    """What the gateway was told last. ``action`` is what is in force there; ``None``: nothing."""
+
+    choice: Choice
+    is_enforced: bool
+    action: FollowerAction | None = None
+    followers: tuple[FullFollower, ...] = ()
+    failure: Failure | None = None
+
+
+def why_peer_is_full(log_dir: PeerLogDir, limits: DiskLimits) -> str:
+    assert log_dir.space is not None
+    return why_full(log_dir.path, log_dir.space, limits)

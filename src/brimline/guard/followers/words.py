@@ -1,0 +1,140 @@
+"""Full followers and cordoned log dirs in plain words, for the log, ``/v1/state``, ``status`` and ``doctor``.
+
+Full followers in the guard's log: a line when one begins to be full, one when it is no longer, none in between.
+
+Brokers that have fallen silent are named once, together: a network that is cut in two makes many of them at once.
+"""
+
+import logging
+from collections.abc import Collection
+
+from brimline.decide.followers import FollowerAction
+from brimline.decide.peer_disks import PeerState
+from brimline.guard.followers.cordon import CordonReport
+from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
+from brimline.model import BrokerId, human_span
+from brimline.service.log_lines import say
+
+_DOES = {
+    FollowerAction.SKIP: ("are not replicated to it (skip)", "would not be replicated to it (skip)"),
+    FollowerAction.FENCE: ("are refused to producers (fence)", "would be refused to producers (fence)"),
+}
+WHAT_TO_DO = (
+    "make room there: lower the retention of a topic, delete a topic or move replicas away; it ends by itself as soon "
+    "as that disk has room again"
+)
+
+
+def follower_sentence(follower: FullFollower, orders: OrderReport) -> str:
+    """What is done about one full follower, or would be."""
+    who = f"broker {follower.broker} has no room: {follower.reason}"
+    if follower.failure is not None and not follower.topics:
+        return f"{who}; which of its partitions are led here is not known: {follower.failure}"
+    if not follower.partitions:
+        return f"{who}; nothing there is led here"
+    does, would = _DOES[orders.choice.action]
+    led = f"the {_counted(follower.partitions, 'partition')} there that this broker leads"
+    if orders.action is orders.choice.action:
+        return f"{who}; {led} {does}"
+    if not orders.is_enforced:
+        return f"{who}; {led} {would}: brimline.enforcement is observe"
+    return f"{who}; {led} {would}, but nothing is done: {orders.choice.obstacle or orders.failure or 'not told yet'}"
+
+
+def action_sentence(orders: OrderReport) -> str:
+    """Which action is in force, and why."""
+    choice = orders.choice
+    cannot = "" if choice.obstacle is None else f"; it cannot be done: {choice.obstacle}"
+    return f"{choice.action.value}, because {choice.why}{cannot}"
+
+
+def named_brokers(brokers: Collection[int], shown: int = 10) -> str:
+    names = ", ".join(str(each) for each in sorted(brokers)[:shown])
+    rest = f" and {len(brokers) - shown} more" if len(brokers) > shown else ""
+    return f"broker{'s' * (len(brokers) != 1)} {names}{rest}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+class FollowerNews:
+    """Told by two tasks, each in its own thread and of its own matter."""
+
+    def __init__(self) -> None:
+        self._full: dict[BrokerId, str] = {}
+        self._silent: frozenset[BrokerId] = frozenset()
+        self._failure: str | None = None
+
+    def peers(self, report: PeerReport) -> None:
+        """One that never answered yet is no news before it does."""
+        silent = frozenset(each.broker for each in report.peers if each.state is PeerState.SILENT)
+        new, back = silent - self._silent, self._silent - silent
+        if new:
+            why = next((str(each.failure) for each in report.peers if each.broker in new and each.failure), "")
+            say(
+                logging.WARNING,
+                "peers-silent",
+                f"nothing is known of the disks of {named_brokers(new)}, and nothing is held back for them"
+                f" (no answer within {human_span(report.patience)}{f'; {why}' if why else ''})",
+                brokers=",".join(map(str, sorted(new))),
+            )
+        if back:
+            answering = back & {each.broker for each in report.peers}
+            if answering:
+                say(logging.INFO, "peers-answer", f"the disks of {named_brokers(answering)} are known again")
+        self._silent = silent
+
+    def orders(self, report: OrderReport) -> None:
+        failure = None if report.failure is None else str(report.failure)
+        now = {each.broker: _phase(report, each.partitions) for each in report.followers}
+        for follower in report.followers:
+            if self._full.get(follower.broker) == now[follower.broker] and failure == self._failure:
+                continue
+            say(
+                logging.WARNING,
+                "follower-full",
+                f"{follower_sentence(follower, report)}; {WHAT_TO_DO}",
+                follower=follower.broker,
+                partitions=follower.partitions,
+                action=report.choice.action.value,
+            )
+        for broker in self._full.keys() - now.keys():
+            say(
+                logging.INFO,
+                "follower-released",
+                f"broker {broker} is no longer known to be full: what was held back for it goes on",
+                follower=broker,
+            )
+        self._full, self._failure = now, failure
+
+
+class CordonNews:
+    def __init__(self) -> None:
+        self._kept_open: frozenset[str] = frozenset()
+        self._failure: str | None = None
+
+    def tell(self, report: CordonReport) -> None:
+        for path in sorted(report.cordoned.added):
+            say(logging.WARNING, "cordoned", f"{path} is full, and cordoned: no new replica is put there", log_dir=path)
+        for path in sorted(report.cordoned.opened):
+            say(
+                logging.INFO, "uncordoned", f"{path} is no longer cordoned: new replicas may be put there", log_dir=path
+            )
+        for path in sorted(report.kept_open - self._kept_open):
+            say(
+                logging.WARNING,
+                "not-cordoned",
+                f"{path} is full, and not cordoned: no other broker is known to have room for new replicas",
+                log_dir=path,
+            )
+        self._kept_open = report.kept_open
+        failure = None if report.failure is None else str(report.failure)
+        if failure is not None and failure != self._failure:
+            say(logging.ERROR, "cordon-failed", f"full log dirs cannot be cordoned, or not be opened: {failure}")
+        self._failure = failure
+
+
+def _phase(report: OrderReport, partitions: int) -> str:
+    """What must change for a line to be worth it: not the figures."""
+    return f"{report.choice.action.value} {report.action is not None} {partitions > 0}"

@@ -1,0 +1,1 @@
+"""The guard's end of the line to its gateway."""

@@ -1,0 +1,244 @@
+"""What goes through the gateway, what goes past it, and what changes for the broker. Pure: facts in, sentences out.
+
+With ``brimline.enforcement=gateway`` a hole in the fence is a problem; while it only observes, it is what the operator
+should know before switching.
+"""
+
+import ipaddress
+from collections.abc import Collection, Iterator, Mapping
+
+from brimline.guard.explain import Finding, Weight
+from brimline.model import Failure, FailureKind
+from brimline.observe.cluster.address_rules import AddressRules
+from brimline.observe.properties.connection_limits import (
+    CREATION_RATE,
+    LARGEST_INT,
+    PER_IP,
+    PER_IP_OVERRIDES,
+    per_ip_overrides,
+)
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
+from brimline.settings.layout import Address, Bypass, BypassedListener, FrontedListener
+
+TOPIC = "gateway"
+_SHOWN = 3
+
+
+def gateway_finding(weight: Weight, sentence: str) -> Finding:
+    return Finding(topic=TOPIC, weight=weight, sentence=sentence)
+
+
+def concerns_gateway(config: GuardConfig) -> bool:
+    """Whether there is, or should be, a gateway."""
+    return config.is_enforcing or bool(config.layout.fronted)
+
+
+def hole_weight(config: GuardConfig) -> Weight:
+    return Weight.PROBLEM if config.is_enforcing else Weight.WARNING
+
+
+def explain_layout(config: GuardConfig) -> Iterator[Finding]:
+    if not config.layout.fronted:
+        yield _nothing_fronted(config)
+    if not concerns_gateway(config):
+        return
+    for problem in config.layout.problems:
+        yield gateway_finding(Weight.PROBLEM, problem)
+    for fronted in config.layout.fronted:
+        yield from _explain_fronted(fronted, config)
+    for bypassed in config.layout.bypassed:
+        yield from _explain_bypassed(bypassed, config)
+    if config.is_enforcing and config.limits.are_off:
+        yield gateway_finding(
+            Weight.WARNING,
+            "enforcement is gateway, but both limits are switched off: only brimline fence has anything refused",
+        )
+
+
+def explain_addresses(config: GuardConfig, asked: AddressRules | None, seen: Collection[str] = ()) -> Iterator[Finding]:
+    """What the broker decides by the address of a client. ``asked``: what it says itself; ``None``: no answer.
+
+    ``seen``: the addresses that it sees instead.
+    """
+    if not config.layout.fronted:
+        return
+    yield gateway_finding(
+        Weight.NOTE,
+        f"the broker sees the gateway's address{_named(seen)} instead of its clients': so do its request log, and "
+        "whoever lists the members of a consumer group",
+    )
+    now: Mapping[str, str | None] = asked.limits if asked and not isinstance(asked.limits, Failure) else {}
+    yield from _per_ip(config, now, seen)
+    yield from _creation_rates(config, now)
+    for key, builder in config.broker.connection_limits.principal_builders.items():
+        yield gateway_finding(
+            Weight.WARNING,
+            f"{key}={builder}: if this class looks at the address or at the TLS session of a client, it sees the "
+            "gateway's",
+        )
+    if asked is not None:
+        yield from _acls(asked.acls_by_host, seen)
+        yield from _quotas(asked.quotas_by_address)
+
+
+def _nothing_fronted(config: GuardConfig) -> Finding:
+    how = (
+        "bind a listener for clients to a private address and advertise the gateway's, such as "
+        "listeners=CLIENT://127.0.0.1:19092,… and advertised.listeners=CLIENT://HOST:9092,…; the brokers among "
+        "themselves need another one (inter.broker.listener.name)"
+    )
+    if config.is_enforcing:
+        return gateway_finding(
+            Weight.PROBLEM, f"enforcement is gateway, but no listener goes through it, so nothing can be refused: {how}"
+        )
+    return gateway_finding(Weight.NOTE, f"no listener goes through a gateway; to have one: {how}")
+
+
+def _explain_fronted(fronted: FrontedListener, config: GuardConfig) -> Iterator[Finding]:
+    name = fronted.name
+    yield gateway_finding(
+        Weight.FINE,
+        f"{name}: the gateway listens on {fronted.bind} ({fronted.client_protocol.value}) for the broker at "
+        f"{fronted.upstream} ({fronted.broker_protocol.value})",
+    )
+    if fronted.sends_clients_past:
+        yield gateway_finding(
+            hole_weight(config),
+            f"{name}: clients are sent to {fronted.advertised}, where the broker itself answers, so they go past the "
+            "gateway: let advertised.listeners name the gateway's address",
+        )
+    elif fronted.advertised.port != fronted.bind.port:
+        yield gateway_finding(
+            Weight.NOTE,
+            f"{name}: clients are sent to {fronted.advertised}: see that this leads to the gateway's {fronted.bind}",
+        )
+    yield from _explain_exposure(name, fronted.broker_bind)
+
+
+def _explain_exposure(name: str, broker: Address) -> Iterator[Finding]:
+    """Who else reaches the broker's own port: on a loopback address nobody from another machine does."""
+    if broker.is_loopback:
+        return
+    address = broker.ip
+    is_open = broker.is_everywhere or (address is not None and address.is_global)
+    where = "every address" if broker.is_everywhere else str(broker)
+    yield gateway_finding(
+        Weight.WARNING if is_open else Weight.NOTE,
+        f"{name}: the broker's own port {broker.port} is bound to {where}: a client that connects to it goes past the "
+        "gateway, and nothing is refused to it; bind it to 127.0.0.1, or let no client reach it",
+    )
+
+
+def _explain_bypassed(bypassed: BypassedListener, config: GuardConfig) -> Iterator[Finding]:
+    sentence = f"{bypassed.name} goes past the gateway: {bypassed.why.value}"
+    if not bypassed.why.is_for_clients:
+        yield gateway_finding(Weight.FINE, sentence)
+        return
+    if bypassed.why is Bypass.CLIENT_CERTIFICATES:
+        sentence += "; behind a gateway it would see the gateway's certificate, and take every client for the gateway"
+    weight = Weight.WARNING if config.is_enforcing else Weight.NOTE
+    yield gateway_finding(weight, f"{sentence}; Produce over it is never refused, and can fill a disk")
+    bound, advertised = config.broker.bound_listeners[bypassed.name], config.broker.listeners[bypassed.name]
+    if bound.port not in (0, advertised.port):
+        yield gateway_finding(
+            Weight.WARNING,
+            f"{bypassed.name}: clients are sent to port {advertised.port}, where no gateway listens, and the broker is "
+            f"bound to {bound.port}: unless something else leads there, let it advertise the port that it is bound to",
+        )
+
+
+def _per_ip(config: GuardConfig, now: Mapping[str, str | None], seen: Collection[str]) -> Iterator[Finding]:
+    wanted = config.number(keys.GATEWAY_MAX_CONNECTIONS)
+    in_file = config.broker.connection_limits
+    limit = int(now.get(PER_IP) or in_file.per_ip)
+    overrides = per_ip_overrides(now.get(PER_IP_OVERRIDES) or in_file.per_ip_overrides)
+    tightest = min((overrides.get(address, limit) for address in seen), default=limit)
+    if tightest < wanted:
+        yield gateway_finding(
+            Weight.WARNING,
+            f"{PER_IP}: the broker takes {tightest} connections from the gateway, which counts as one address, and the "
+            f"gateway holds up to {wanted} ({keys.GATEWAY_MAX_CONNECTIONS.name}): raise it, or except the gateway with "
+            f"{PER_IP_OVERRIDES}={min(seen, default='ADDRESS')}:{wanted}",
+        )
+    if limit < LARGEST_INT or set(overrides) - set(seen):
+        yield gateway_finding(
+            Weight.NOTE,
+            f"{PER_IP} and its overrides are kept by the gateway, which alone sees who comes through it",
+        )
+
+
+def _creation_rates(config: GuardConfig, now: Mapping[str, str | None]) -> Iterator[Finding]:
+    rates = dict(config.broker.connection_limits.creation_rates)
+    if int(now.get(CREATION_RATE) or LARGEST_INT) < LARGEST_INT:
+        rates[CREATION_RATE] = int(now[CREATION_RATE] or 0)
+    for key, rate in rates.items():
+        yield gateway_finding(
+            Weight.NOTE,
+            f"{key}={rate}: when the gateway is restarted, its clients come back at this rate and not all at once",
+        )
+
+
+def _acls(by_host: Mapping[str, int] | Failure, seen: Collection[str]) -> Iterator[Finding]:
+    if isinstance(by_host, Failure):
+        yield _unknown("host-based ACLs", by_host)
+        return
+    ours = {_same_spelling(address) for address in seen}
+    of_gateway = {host: count for host, count in by_host.items() if _same_spelling(host) in ours}
+    if of_gateway:
+        yield gateway_finding(
+            Weight.PROBLEM,
+            f"{_count(sum(of_gateway.values()), 'ACL')} for {_some(of_gateway)}, which the gateway connects from: what "
+            "is allowed or denied to this host is allowed or denied to every client of the gateway, wherever it is; "
+            "remove them with kafka-acls.sh, or let the gateway have an address of its own "
+            f"({keys.GATEWAY_SOURCE.name})",
+        )
+    others = {host: count for host, count in by_host.items() if host not in of_gateway}
+    if others:
+        yield gateway_finding(
+            Weight.WARNING,
+            f"{_count(sum(others.values()), 'ACL')} for hosts ({_some(others)}): a client that comes through the "
+            "gateway has the gateway's address, so that what is allowed or denied to its own no longer applies to it",
+        )
+
+
+def _same_spelling(host: str) -> str:
+    """Java writes IPv6 addresses in full."""
+    try:
+        return ipaddress.ip_address(host).compressed
+    except ValueError:
+        return host
+
+
+def _named(seen: Collection[str]) -> str:
+    return f" ({', '.join(sorted(seen))})" if seen else ""
+
+
+def _quotas(by_address: Mapping[str, float] | Failure) -> Iterator[Finding]:
+    if isinstance(by_address, Failure):
+        yield _unknown("quotas of addresses", by_address)
+    elif by_address:
+        yield gateway_finding(
+            Weight.WARNING,
+            f"{_count(len(by_address), 'quota')} of addresses ({_some(by_address)}): the guard has the gateway keep "
+            "them; to the broker all clients of the gateway share the quota of the gateway's address: give it "
+            "a large one",
+        )
+
+
+def _unknown(what: str, failure: Failure) -> Finding:
+    needs = ": this principal needs Describe and DescribeConfigs on the cluster" * (
+        failure.kind is FailureKind.NOT_AUTHORIZED
+    )
+    return gateway_finding(
+        Weight.NOTE, f"whether there are {what}, which a gateway changes, is not known{needs} ({failure})"
+    )
+
+
+def _some(names: Mapping[str, object]) -> str:
+    shown = sorted(names)[:_SHOWN]
+    return ", ".join(shown) + (", …" if len(names) > _SHOWN else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

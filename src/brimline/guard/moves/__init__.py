@@ -1,0 +1,1 @@
+"""Moves between log dirs into a full one, held up until it has room."""

@@ -1,0 +1,1 @@
+"""KIP-1257: retention in percent."""

@@ -1,0 +1,1 @@
+"""KIP-61: the ceiling, held by the guard or by hand."""

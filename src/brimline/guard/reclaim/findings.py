@@ -1,0 +1,301 @@
+"""What reclaim means on this broker, said before it is needed. Pure: facts in, sentences out.
+
+A ceiling that cannot be held, a ceiling that comes after the fence, a topic that may not be trimmed: each is found out
+too late if it is found out by what happens. So each is a finding, with what would help.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from brimline.act.ledger.entries import PlannedTrim
+from brimline.decide.disk_state import DiskLimits
+from brimline.decide.reclaim.bounds import ReclaimDelays, most_above_ceiling, room_below_fence, written_per_second
+from brimline.decide.reclaim.floor import Floor, FloorKind, FloorPart
+from brimline.disks.sentences import named_log_dirs
+from brimline.disks.task import DiskReport
+from brimline.guard.explain import Finding, Weight
+from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.survey import ReclaimSurvey
+from brimline.guard.reclaim.trims import planned_trims
+from brimline.model import Bytes, human_bytes, human_count, human_percent, human_span
+from brimline.model.reclaim import DeviceFacts, Views
+from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
+
+TOPIC = "reclaim"
+_SHOWN_TOPICS = 10
+_NAMED = 3
+_BRAKES = (
+    keys.RECLAIM_MODE,
+    keys.RECLAIM_MIN_RETENTION_MS,
+    keys.RECLAIM_MIN_RETENTION_BYTES,
+    keys.RECLAIM_MAX_BYTES,
+    keys.RECLAIM_PROTECTED,
+)
+_OUTCOMES = {
+    DeviceOutcome.UNDER_CEILING: "nothing would be deleted now: it is used less than its ceiling",
+    DeviceOutcome.GOING_SUFFICES: "nothing would be deleted now: it is above its ceiling, but enough is on its way out",
+    DeviceOutcome.SPACE_UNKNOWN: "nothing would be deleted: how much of it is used is not known",
+    DeviceOutcome.CYCLE_LIMIT: "brimline.reclaim.max.bytes.per.cycle lets no more go in one cycle",
+    DeviceOutcome.FLOOR_REACHED: "it stays above its ceiling even then: nothing more may be taken",
+}
+
+
+def reclaim_finding(weight: Weight, sentence: str) -> Finding:
+    return Finding(topic=TOPIC, weight=weight, sentence=sentence)
+
+
+def explain_ceiling(config: GuardConfig, report: DiskReport) -> Iterator[Finding]:
+    """What the file alone says, and the sizes of the volumes."""
+    if not config.has_ceiling:
+        yield from _brakes_without_ceiling(config)
+        return
+    ceiling, where = config.number(keys.RETENTION_PERCENT), config.settings[keys.RETENTION_PERCENT.name].where
+    is_applied = config.text(keys.RECLAIM_MODE) == keys.APPLY
+    yield reclaim_finding(
+        Weight.FINE if is_applied else Weight.NOTE,
+        f"above {ceiling} % used of a device the oldest closed segments of all topics {'' if is_applied else 'would '}"
+        f"go first ({where}), decided every {config.seconds(keys.RECLAIM_INTERVAL):g} s"
+        + ("" if is_applied else f"; {keys.RECLAIM_MODE.name}=plan: it is only said, and nothing is deleted"),
+    )
+    yield from _brakes(config)
+    for volume in report.volumes:
+        total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
+        if total is not None and usable is not None:
+            facts = DeviceFacts(
+                name=volume.reading.device,
+                total_bytes=total,
+                usable_bytes=usable,
+                now_ms=0,
+                policy=config.reclaim_policy,
+            )
+            yield from _against_the_fence(config, named_log_dirs(volume), facts)
+
+
+def explain_survey(config: GuardConfig, survey: ReclaimSurvey) -> Iterator[Finding]:
+    """What the files and the cluster say, device by device, and what the first cycle would do."""
+    yield from _patterns(config, survey)
+    settings = ReclaimSettings.of(config)
+    for row, volume in enumerate(survey.volumes):
+        floor = survey.floor(row)
+        if floor is not None:
+            yield from _floor(floor)
+            yield from _bound(survey, row, floor, settings.delays, config.limits)
+        yield from _first_cycle(survey, row, ", ".join(volume.log_dirs), is_applied=settings.is_applied)
+
+
+def explain_rights(config: GuardConfig, survey: ReclaimSurvey, may_delete: Mapping[str, bool]) -> Iterator[Finding]:
+    """``may_delete``: of topics that may be described, whether this principal may delete records."""
+    tables, standing = survey.tables.tables, survey.plan.logs.standing
+    is_candidate = (standing == ReclaimReason.CANDIDATE) | (tables.logs.views == Views.NO_PERMISSION)
+    candidates = {
+        tables.topics[int(topic)].name for topic in set(tables.logs.topic[is_candidate].tolist()) if topic >= 0
+    }
+    refused = sorted(name for name in candidates if may_delete.get(name) is False)
+    if refused:
+        weight = Weight.PROBLEM if config.text(keys.RECLAIM_MODE) == keys.APPLY else Weight.WARNING
+        yield Finding(
+            topic="permissions",
+            weight=weight,
+            sentence=f"this principal may not delete records of {_some(refused, 'topic')}: reclaim needs DELETE on "
+            "every topic that it may trim; grant it with kafka-acls.sh --add --allow-principal … --operation Delete "
+            "--topic …, or protect the topics (brimline.reclaim.protected.topics)",
+        )
+    elif candidates and candidates <= set(may_delete):
+        yield reclaim_finding(Weight.FINE, f"this principal may delete records of all {_count(candidates, 'topic')}")
+
+
+# The file ------------------------------------------------------------------------------------------------------------
+
+
+def _brakes_without_ceiling(config: GuardConfig) -> Iterator[Finding]:
+    idle = [key.name for key in _BRAKES if not config.settings[key.name].is_default]
+    if idle:
+        yield reclaim_finding(
+            Weight.WARNING,
+            f"{', '.join(idle)}: does nothing without a ceiling: {keys.RETENTION_PERCENT.name} is 100, which is off",
+        )
+
+
+def _brakes(config: GuardConfig) -> Iterator[Finding]:
+    policy = config.reclaim_policy
+    if policy.min_retention_ms:
+        yield reclaim_finding(
+            Weight.FINE, f"nothing younger than {human_span(policy.min_retention_ms / 1000)} is ever reclaimed"
+        )
+    if policy.min_retention_bytes:
+        kept = human_bytes(policy.min_retention_bytes)
+        yield reclaim_finding(Weight.FINE, f"{kept} of every partition stay, as Kafka counts retention.bytes")
+    if not policy.min_retention_ms and not policy.min_retention_bytes:
+        yield reclaim_finding(
+            Weight.WARNING,
+            "only active segments and protected topics are safe: a foreign file that fills the volume lets the ceiling "
+            f"delete all the rest, and it is still not held; set {keys.RECLAIM_MIN_RETENTION_MS.name} or "
+            f"{keys.RECLAIM_MIN_RETENTION_BYTES.name}",
+        )
+    if policy.max_bytes_per_cycle is not None:
+        most = human_bytes(policy.max_bytes_per_cycle)
+        yield reclaim_finding(Weight.FINE, f"one cycle takes no more than {most} from a device")
+
+
+def _against_the_fence(config: GuardConfig, log_dirs: str, facts: DeviceFacts) -> Iterator[Finding]:
+    room = room_below_fence(facts, Bytes(0), config.limits)
+    if room is None or room > 0:
+        return
+    yield reclaim_finding(
+        Weight.WARNING,
+        f"{log_dirs}: the ceiling of {facts.policy.ceiling_percent} % is not below the fence "
+        f"({_fence(config.limits)}): such a volume is called full before reclaim has anything to do; lower "
+        f"{keys.RETENTION_PERCENT.name} by some percent",
+    )
+
+
+def _fence(limits: DiskLimits) -> str:
+    parts = []
+    if not limits.percent_is_off:
+        parts.append(f"{keys.MAX_USED_PERCENT.name}={limits.max_used_percent}")
+    if not limits.bytes_is_off:
+        parts.append(f"{keys.MIN_FREE_BYTES.name}={limits.min_free_bytes}")
+    return ", ".join(parts)
+
+
+# The files and the cluster -------------------------------------------------------------------------------------------
+
+
+def _patterns(config: GuardConfig, survey: ReclaimSurvey) -> Iterator[Finding]:
+    topics = [topic.name for topic in survey.tables.tables.topics]
+    for pattern in config.reclaim_policy.protected_topics:
+        matched = [name for name in topics if re.fullmatch(pattern, name)]
+        if matched:
+            yield reclaim_finding(Weight.FINE, f"{pattern} protects {_some(matched, 'topic')}")
+        else:
+            yield reclaim_finding(
+                Weight.WARNING,
+                f"{keys.RECLAIM_PROTECTED.name}: {pattern} matches no topic on this broker; it must match a whole "
+                "name, as orders.* does",
+            )
+
+
+def _floor(floor: Floor) -> Iterator[Finding]:
+    yield reclaim_finding(Weight.PROBLEM if floor.is_impossible else Weight.FINE, floor.sentence)
+    if floor.is_impossible:
+        for part in floor.parts[:_NAMED]:
+            yield reclaim_finding(Weight.NOTE, _cure(part))
+    if floor.local_retention_bytes:
+        yield reclaim_finding(
+            Weight.NOTE,
+            f"{floor.device}: tiered topics are never trimmed, since that would destroy what is in the remote store; "
+            f"lower local.retention.ms or local.retention.bytes of them, which could free "
+            f"{human_bytes(floor.local_retention_bytes)} that is uploaded",
+        )
+
+
+def _cure(part: FloorPart) -> str:
+    topics = ", ".join(f"{share.topic} {human_bytes(share.bytes)}" for share in part.topics)
+    named = f" ({topics})" if topics else ""
+    return f"{part.kind.value}: {human_bytes(part.bytes)}, {human_percent(part.percent)}{named}: {part.kind.cure}"
+
+
+def _bound(
+    survey: ReclaimSurvey, row: int, floor: Floor, delays: ReclaimDelays, limits: DiskLimits
+) -> Iterator[Finding]:
+    tables = survey.tables.tables
+    facts = tables.devices[row]
+    if facts.limit_bytes is None or facts.total_bytes is None:
+        return
+    active = Bytes(sum(part.bytes for part in floor.parts if part.kind is FloorKind.ACTIVE))
+    rate = written_per_second(tables, row)
+    above = most_above_ceiling(active, rate, delays)
+    room = room_below_fence(facts, above, limits)
+    end = f"the fence ({_fence(limits)})" if room is not None else "the end of the volume"
+    left = facts.total_bytes - facts.limit_bytes - above if room is None else room
+    how = (
+        f"{floor.device} may get {human_bytes(above)} above its ceiling before space comes back: active segments of "
+        f"{human_bytes(active)}, and {human_span(delays.total)} at {human_bytes(round(rate))}/s or more, as in the "
+        f"last hour (cycle {delays.cycle:g} s, retention check {delays.retention_check:g} s, delete delay "
+        f"{delays.delete_delay:g} s)"
+    )
+    if left > 0:
+        bearable = human_bytes(int((left + above - active) / delays.total))
+        yield reclaim_finding(
+            Weight.FINE, f"{how}; then {human_bytes(left)} are left to {end}, which is not reached below {bearable}/s"
+        )
+        return
+    yield reclaim_finding(
+        Weight.WARNING,
+        f"{how}, which is beyond {end}: reclaim may come too late. Lower {keys.RETENTION_PERCENT.name}, or "
+        "log.retention.check.interval.ms (with a restart of the broker), which is most of the delay",
+    )
+
+
+def _first_cycle(survey: ReclaimSurvey, row: int, log_dirs: str, *, is_applied: bool) -> Iterator[Finding]:
+    planned = survey.plan.devices[row]
+    outcome = _OUTCOMES.get(planned.outcome)
+    if not planned.taken_segments:
+        if outcome is not None:
+            weight = Weight.FINE if planned.outcome is DeviceOutcome.UNDER_CEILING else Weight.NOTE
+            yield reclaim_finding(weight, f"{log_dirs}: {outcome}")
+        return
+    rest = f"; {outcome}" if outcome is not None else ""
+    excess = human_bytes(planned.excess_bytes)
+    yield reclaim_finding(
+        Weight.WARNING if is_applied else Weight.NOTE,
+        f"{log_dirs}: {excess} above its ceiling and not on their way out: the first cycle "
+        f"{'deletes' if is_applied else 'would delete'} {_number(planned.taken_segments, 'segment')}, "
+        f"{human_bytes(planned.taken_bytes)}{rest}",
+    )
+    topics = _by_topic(planned_trims(survey, survey.volumes[row].device))
+    now_ms = survey.tables.tables.devices[row].now_ms
+    for topic in topics[:_SHOWN_TOPICS]:
+        yield reclaim_finding(Weight.NOTE, topic.sentence(now_ms))
+    if len(topics) > _SHOWN_TOPICS:
+        yield reclaim_finding(
+            Weight.NOTE, f"… and {_count(topics[_SHOWN_TOPICS:], 'topic')} more; all of it: brimline reclaim --config …"
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _TopicLoss:
+    name: str
+    partitions: int = 0
+    segments: int = 0
+    bytes: int = 0
+    oldest_ms: int = -1
+    newest_ms: int = -1
+
+    def add(self, trim: PlannedTrim) -> None:
+        self.partitions += 1
+        self.segments += trim.segments.count
+        self.bytes += trim.allocated_bytes
+        self.oldest_ms = trim.oldest_ms if self.oldest_ms < 0 else min(self.oldest_ms, trim.oldest_ms)
+        self.newest_ms = max(self.newest_ms, trim.newest_ms)
+
+    def sentence(self, now_ms: int) -> str:
+        oldest, newest = (human_span(max(now_ms - age, 0) / 1000) for age in (self.oldest_ms, self.newest_ms))
+        return (
+            f"{self.name}: {human_bytes(self.bytes)} in {_number(self.segments, 'segment')} of "
+            f"{_number(self.partitions, 'partition')}, with records that are {oldest} to {newest} old"
+        )
+
+
+def _by_topic(trims: Sequence[PlannedTrim]) -> list[_TopicLoss]:
+    """The largest loss first."""
+    topics: dict[str, _TopicLoss] = {}
+    for trim in trims:
+        topics.setdefault(trim.partition.topic, _TopicLoss(name=trim.partition.topic)).add(trim)
+    return sorted(topics.values(), key=lambda topic: (-topic.bytes, topic.name))
+
+
+def _some(names: Sequence[str], noun: str) -> str:
+    shown = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    return f"{_count(names, noun)} ({shown})"
+
+
+def _count(things: Sequence[object] | set[str], noun: str) -> str:
+    return _number(len(things), noun)
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{human_count(number)} {noun}{'s' * (number != 1)}"

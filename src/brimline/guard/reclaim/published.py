@@ -1,0 +1,213 @@
+"""The part of ``/v1/state`` about reclaim: its ceiling, and every device with what is done about it.
+
+The reclaim of all devices as families of the catalogue. Pure: reports in, families out.
+
+A device has one row, under its first log dir: sums over devices are right.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from brimline.decide.reclaim.floor import Floor
+from brimline.guard.gateway_link.published import time_text
+from brimline.guard.reclaim.report import CycleFigures, Doing, ReclaimReport
+from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.words import does
+from brimline.metrics import catalogue
+from brimline.metrics.metric import Metric, MetricFamily
+from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
+
+Json = Mapping[str, object]
+
+
+def reclaim_document(reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float) -> Json | None:
+    """``None`` without a ceiling, once nothing is under way any more."""
+    if settings.is_off and not any(report.under_way for report in reports):
+        return None
+    pause = next((report.pause for report in reports if report.pause is not None), None)
+    return {
+        "ceilingPercent": settings.policy.ceiling_percent,
+        "mode": "apply" if settings.is_applied else "plan",
+        "intervalMs": round(settings.interval * 1000),
+        "paused": None if pause is None else {"by": pause.by, "reason": pause.reason, "since": time_text(pause.since)},
+        "devices": [_device(report, seconds) for report in reports],
+    }
+
+
+def _device(report: ReclaimReport, seconds: float) -> Json:
+    totals = report.totals
+    return {
+        "device": report.device,
+        "logDirs": list(report.log_dirs),
+        "state": report.doing.value,
+        "troubled": report.is_troubled,
+        "problem": report.problem,
+        "does": does(report),
+        "decidedAt": None if report.surveyed_at is None else time_text(report.surveyed_at),
+        "ageSeconds": None if report.surveyed is None else round(seconds - report.surveyed, 3),
+        "plan": None if report.plan is None else _plan(report.plan),
+        "floor": None if report.floor is None else _floor(report.floor),
+        "cycles": [_cycle(cycle) for cycle in report.under_way],
+        "lastCycle": None if report.last is None else _cycle(report.last),
+        "sinceStart": {
+            "cycles": totals.cycles,
+            "plannedBytes": totals.planned_bytes,
+            "plannedSegments": totals.planned_segments,
+            "trimsDone": totals.done,
+            "trimsAbandoned": totals.abandoned,
+            "trimsWithdrawn": totals.withdrawn,
+            "freedBytes": totals.freed_bytes,
+            "freedSegments": totals.freed_segments,
+        },
+    }
+
+
+def _plan(plan: DevicePlan) -> Json:
+    return {
+        "outcome": plan.outcome.label,
+        "usedBytes": plan.used_bytes,
+        "limitBytes": plan.limit_bytes,
+        "goingBytes": plan.going.total,
+        "excessBytes": plan.excess_bytes,
+        "takenBytes": plan.taken_bytes,
+        "takenSegments": plan.taken_segments,
+        "missingBytes": plan.missing_bytes,
+        "removableBytes": plan.removable_bytes,
+        "localRetentionBytes": plan.local_retention_bytes,
+    }
+
+
+def _floor(floor: Floor) -> Json:
+    return {
+        "bytes": floor.bytes,
+        "percent": round(floor.percent, 3),
+        "impossible": floor.is_impossible,
+        "sentence": floor.sentence,
+        "parts": [
+            {
+                "kind": part.kind.value,
+                "bytes": part.bytes,
+                "percent": round(part.percent, 3),
+                "whatHelps": part.kind.cure,
+                "topics": [{"topic": share.topic, "bytes": share.bytes} for share in part.topics],
+            }
+            for part in floor.parts
+        ],
+    }
+
+
+def _cycle(cycle: CycleFigures) -> Json:
+    return {
+        "cycle": cycle.cycle,
+        "by": cycle.by,
+        "begunAt": time_text(cycle.begun_at),
+        "endedAt": None if cycle.ended_at is None else time_text(cycle.ended_at),
+        "excessBytes": cycle.excess_bytes,
+        "plannedBytes": cycle.planned_bytes,
+        "plannedSegments": cycle.planned_segments,
+        "trims": {
+            "unsent": cycle.unsent,
+            "waiting": cycle.waiting,
+            "done": cycle.done,
+            "abandoned": cycle.abandoned,
+            "withdrawn": cycle.withdrawn,
+        },
+        "freedBytes": cycle.freed_bytes,
+        "freedSegments": cycle.freed_segments,
+        "givenUpBecause": list(cycle.reasons),
+    }
+
+
+_OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (
+    (catalogue.RECLAIM_EXCESS, lambda plan: plan.excess_bytes),
+    (catalogue.RECLAIM_GOING, lambda plan: plan.going.total),
+    (catalogue.RECLAIM_TAKEN_BYTES, lambda plan: plan.taken_bytes),
+    (catalogue.RECLAIM_TAKEN_SEGMENTS, lambda plan: plan.taken_segments),
+    (catalogue.RECLAIM_MISSING, lambda plan: plan.missing_bytes),
+    (catalogue.RECLAIM_REMOVABLE, lambda plan: plan.removable_bytes),
+)
+_COUNTED: tuple[tuple[Metric, Callable[[ReclaimReport], int]], ...] = (
+    (catalogue.RECLAIM_CYCLES, lambda report: report.totals.cycles),
+    (catalogue.RECLAIM_PLANNED_BYTES, lambda report: report.totals.planned_bytes),
+    (catalogue.RECLAIM_PLANNED_SEGMENTS, lambda report: report.totals.planned_segments),
+    (catalogue.RECLAIM_FREED_BYTES, lambda report: report.totals.freed_bytes),
+    (catalogue.RECLAIM_FREED_SEGMENTS, lambda report: report.totals.freed_segments),
+)
+
+
+def reclaim_families(reports: Sequence[ReclaimReport]) -> list[MetricFamily]:
+    rows = tuple(_row(report) for report in reports)
+    return [
+        _states(catalogue.RECLAIM_STATE, reports, [doing.value for doing in Doing], lambda report: report.doing.value),
+        _states(
+            catalogue.RECLAIM_OUTCOME,
+            [report for report in reports if report.plan is not None],
+            [outcome.label for outcome in DeviceOutcome],
+            lambda report: report.plan.outcome.label if report.plan is not None else "",
+        ),
+        catalogue.RECLAIM_PAUSED.single(int(any(report.pause is not None for report in reports))),
+        catalogue.RECLAIM_CEILING.family(rows, [report.ceiling_percent for report in reports]),
+        *(_of_plans(metric, reports, figure) for metric, figure in _OF_A_PLAN),
+        _floors(reports),
+        *(metric.family(rows, [figure(report) for report in reports]) for metric, figure in _COUNTED),
+        _trims(catalogue.RECLAIM_TRIMS, reports, _ended_trims, _ENDS),
+        _trims(catalogue.RECLAIM_OPEN_TRIMS, reports, _open_trims, _PHASES),
+    ]
+
+
+def reclaim_ages(reports: Sequence[ReclaimReport], seconds: float) -> MetricFamily:
+    """Ages grow between steps, so they are worked out when somebody asks."""
+    known = [(report, report.surveyed) for report in reports if report.surveyed is not None]
+    return catalogue.RECLAIM_AGE.family(
+        tuple(_row(report) for report, _ in known), [seconds - surveyed for _, surveyed in known]
+    )
+
+
+_ENDS = ("done", "abandoned", "withdrawn")
+_PHASES = ("unsent", "waiting")
+
+
+def _ended_trims(report: ReclaimReport) -> tuple[int, int, int]:
+    return report.totals.done, report.totals.abandoned, report.totals.withdrawn
+
+
+def _open_trims(report: ReclaimReport) -> tuple[int, int]:
+    return sum(each.unsent for each in report.under_way), sum(each.waiting for each in report.under_way)
+
+
+def _row(report: ReclaimReport) -> tuple[str, str]:
+    return report.log_dirs[0], report.device
+
+
+def _states(
+    metric: Metric, reports: Sequence[ReclaimReport], names: Sequence[str], now: Callable[[ReclaimReport], str]
+) -> MetricFamily:
+    """1 for the one that is, 0 for the others: so that a change does not leave the old one standing."""
+    cells = [(report, name) for report in reports for name in names]
+    rows = tuple((*_row(report), name) for report, name in cells)
+    return metric.family(rows, [int(now(report) == name) for report, name in cells])
+
+
+def _of_plans(
+    metric: Metric, reports: Sequence[ReclaimReport], figure: Callable[[DevicePlan], int | None]
+) -> MetricFamily:
+    """What is not known is left out, not 0."""
+    known = [
+        (report, value) for report in reports if report.plan is not None and (value := figure(report.plan)) is not None
+    ]
+    return metric.family(tuple(_row(report) for report, _ in known), [value for _, value in known])
+
+
+def _floors(reports: Sequence[ReclaimReport]) -> MetricFamily:
+    known = [(report, report.floor.bytes) for report in reports if report.floor is not None]
+    return catalogue.RECLAIM_FLOOR.family(tuple(_row(report) for report, _ in known), [size for _, size in known])
+
+
+def _trims(
+    metric: Metric,
+    reports: Sequence[ReclaimReport],
+    counts: Callable[[ReclaimReport], Sequence[int]],
+    names: Sequence[str],
+) -> MetricFamily:
+    cells = [(report, at) for report in reports for at in range(len(names))]
+    rows = tuple((*_row(report), names[at]) for report, at in cells)
+    return metric.family(rows, [counts(report)[at] for report, at in cells])

@@ -1,0 +1,266 @@
+"""The reclaim of a device in plain words, for the log, ``/v1/state`` and ``status``. One wording for all.
+
+The reclaim of one device in the guard's log: a line for every deletion and for every change, none in between.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from brimline.act.ledger.entries import Plan, PlannedTrim
+from brimline.act.ledger.state import Pause
+from brimline.decide.reclaim.floor import Floor
+from brimline.guard.reclaim.report import TROUBLES, CycleFigures, Doing, ReclaimReport
+from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.model import Failure, human_bytes, human_count, human_span
+from brimline.model.blast_radius import BlastRadius
+from brimline.model.reclaim import AN_HOUR_MS, DeviceFacts
+from brimline.model.reclaim_plan import DevicePlan
+from brimline.service.log_lines import say
+
+_NAMED = 3
+_NAMED_CURES = 2
+
+
+def ceiling_sentence(settings: ReclaimSettings) -> str:
+    """What the configuration means, at the start."""
+    if settings.is_off:
+        return "no ceiling: it deletes nothing"
+    act = "it deletes" if settings.is_applied else "it says what it would delete:"
+    return f"a ceiling of {settings.policy.ceiling_percent} %: {act} the oldest segments of what is used beyond it"
+
+
+def no_longer_needed(plan: DevicePlan) -> str | None:
+    """Why nothing more has to go; ``None`` while it has to."""
+    if plan.used_bytes is None or plan.limit_bytes is None or plan.excess_bytes is None:
+        return "how much of the device is used is not known any more"
+    if plan.excess_bytes > 0:
+        return None
+    return (
+        f"no longer needed: {human_bytes(plan.used_bytes)} are used, of which {human_bytes(plan.going.total)} are "
+        f"going, and the ceiling allows {human_bytes(plan.limit_bytes)}"
+    )
+
+
+def excess_sentence(log_dirs: Sequence[str], plan: DevicePlan, ceiling_percent: int) -> str:
+    """/data/a: 4.30 GiB beyond the ceiling of 80 %, 1.10 GiB of it going already"""
+    over = max((plan.used_bytes or 0) - (plan.limit_bytes or 0), 0)
+    going = f", {human_bytes(min(plan.going.total, over))} of it going already" if plan.going.total else ""
+    return f"{', '.join(log_dirs)}: {human_bytes(over)} beyond the ceiling of {ceiling_percent} %{going}"
+
+
+def taking_sentence(plan: DevicePlan, *, is_applied: bool) -> str:
+    act = "deletes" if is_applied else "would delete"
+    segments = human_count(plan.taken_segments)
+    rest = f", and {human_bytes(plan.missing_bytes)} too few" if plan.missing_bytes else ""
+    return f"{act} the {segments} oldest segments, {human_bytes(plan.taken_bytes)}{rest}"
+
+
+def trims_sentence(trims: Sequence[PlannedTrim]) -> str:
+    """of 12 partitions, with records up to 2026-01-30T11:02:13Z; most of orders (2.10 GiB), clicks (1.00 GiB)"""
+    by_topic: Counter[str] = Counter()
+    for trim in trims:
+        by_topic[trim.partition.topic] += trim.allocated_bytes
+    most = _named(f"{topic} ({human_bytes(size)})" for topic, size in by_topic.most_common())
+    newest = max((trim.newest_ms for trim in trims), default=-1)
+    until = f", with records up to {moment(newest)}" if newest >= 0 else ""
+    return f"of {human_count(len(trims))} partitions{until}: {most}"
+
+
+def losses_sentence(losses: BlastRadius | None) -> str:
+    if losses is None:
+        return "who has not read them is not known"
+    unknown = "; of some groups it is not known" if losses.unknown else ""
+    if not losses.groups:
+        return f"no consumer group has an offset in there{unknown}"
+    groups = _named(f"{each.group} ({human_count(each.records)} records)" for each in losses.groups)
+    return f"not yet read by {groups}{unknown}"
+
+
+def begun_sentence(plan: Plan, device: DevicePlan, losses: BlastRadius | None) -> str:
+    return (
+        f"{excess_sentence(plan.log_dirs, device, plan.ceiling_percent)}; {taking_sentence(device, is_applied=True)}, "
+        f"{trims_sentence(plan.trims)}; {losses_sentence(losses)} (cycle {plan.cycle})"
+    )
+
+
+def ended_sentence(cycle: CycleFigures) -> str:
+    """cycle 8:1-17 is over: 12 of 14 trims are done, 3.30 GiB came back; given up: its leader has moved"""
+    given_up = f"; given up: {'; '.join(cycle.reasons[:_NAMED])}" if cycle.reasons else ""
+    return (
+        f"cycle {cycle.cycle} is over: {cycle.done} of {cycle.trims} trims are done, "
+        f"{human_bytes(cycle.freed_bytes)} came back{given_up}"
+    )
+
+
+def floor_sentence(floor: Floor) -> str:
+    """What cannot be removed, whose it is and what would help."""
+    cures = [f"{part.kind.value}: {part.kind.cure}" for part in floor.parts[:_NAMED_CURES]]
+    topics = _named(f"{share.topic} ({human_bytes(share.bytes)})" for part in floor.parts[:1] for share in part.topics)
+    named = f"; the largest: {topics}" if topics else ""
+    return f"{floor.sentence}{named}. What helps: {'; '.join(cures)}"
+
+
+def does(report: ReclaimReport) -> str:
+    """What is done about a device now."""
+    plan, doing = report.plan, report.doing
+    cycles = _cycles_sentence(report.under_way)
+    match doing:
+        case Doing.OFF:
+            return "there is no ceiling (log.retention.disk.usage.percent is 100)"
+        case Doing.UNWATCHED:
+            return f"nothing is decided while the disk cannot be watched: {report.problem}"
+        case Doing.NOT_RECORDED:
+            return f"NOTHING IS DELETED, since it cannot be put on record: {report.problem}"
+        case Doing.BROKER_SILENT:
+            return f"nothing is decided, since the cluster does not answer: {report.problem}"
+        case Doing.CANNOT_LOCK:
+            return f"nothing is decided: {report.problem}"
+        case Doing.PAUSED:
+            assert report.pause is not None
+            return f"paused by {report.pause.by}: {report.pause.reason}{cycles}"
+        case Doing.WAITING_FOR_TURN:
+            return f"above its ceiling of {report.ceiling_percent} %, and waits for its turn{cycles}"
+        case Doing.TRIMMING:
+            return f"deletes the oldest segments{cycles}"
+    if plan is None or doing is Doing.UNDER_CEILING:
+        return f"not above its ceiling of {report.ceiling_percent} %{cycles}"
+    excess = excess_sentence(report.log_dirs, plan, report.ceiling_percent)
+    match doing:
+        case Doing.PLANNED:
+            return f"{excess}; {taking_sentence(plan, is_applied=False)} (brimline.reclaim.mode is plan)"
+        case Doing.WAITING_FOR_SPACE:
+            return f"{excess}; enough is on its way out{cycles}"
+    floor = "" if report.floor is None else f": {floor_sentence(report.floor)}"
+    return f"{excess}; nothing more may be taken{floor}{cycles}"
+
+
+def moment(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _cycles_sentence(cycles: Sequence[CycleFigures]) -> str:
+    if not cycles:
+        return ""
+    unsent, waiting = sum(each.unsent for each in cycles), sum(each.waiting for each in cycles)
+    parts = [f"{unsent} trims to be sent" if unsent else "", f"{waiting} whose files are to go" if waiting else ""]
+    told = ", ".join(part for part in parts if part)
+    return f" ({told})" if told else ""
+
+
+def _named(names: Iterable[str]) -> str:
+    every = list(names)
+    rest = f" and {human_count(len(every) - _NAMED)} more" if len(every) > _NAMED else ""
+    return ", ".join(every[:_NAMED]) + rest
+
+
+_ABOVE = (Doing.PLANNED, Doing.WAITING_FOR_TURN, Doing.TRIMMING, Doing.WAITING_FOR_SPACE, Doing.STUCK)
+
+
+class ReclaimNews:
+    """``count`` hears of every step that failed, by what stood in the way."""
+
+    def __init__(self, count: Callable[[str], None] = lambda _: None) -> None:
+        self._count = count
+        self._doing = Doing.UNDER_CEILING
+        self._was_impossible = False
+        self._was_ahead = False
+
+    def begun(self, plan: Plan, device: DevicePlan, losses: BlastRadius | None) -> None:
+        say(
+            logging.WARNING,
+            "reclaim",
+            begun_sentence(plan, device, losses),
+            cycle=plan.cycle,
+            device=plan.device,
+            excess_bytes=plan.excess_bytes,
+            going_bytes=plan.going_bytes,
+            planned_bytes=plan.planned_bytes,
+            planned_segments=device.taken_segments,
+            trims=len(plan.trims),
+            groups=None if losses is None else len(losses.groups),
+        )
+
+    def ended(self, cycle: CycleFigures) -> None:
+        say(
+            logging.WARNING if cycle.abandoned else logging.INFO,
+            "reclaim-over",
+            ended_sentence(cycle),
+            cycle=cycle.cycle,
+            done=cycle.done,
+            abandoned=cycle.abandoned,
+            withdrawn=cycle.withdrawn,
+            freed_bytes=cycle.freed_bytes,
+        )
+
+    def adopted(self, cycle: CycleFigures) -> None:
+        say(
+            logging.WARNING,
+            "reclaim-adopted",
+            f"the ledger has a cycle that nobody carries out: {cycle.waiting} of its trims were sent and are watched, "
+            f"{cycle.unsent} were not and are decided anew (cycle {cycle.cycle}, by {cycle.by})",
+            cycle=cycle.cycle,
+        )
+
+    def pause(self, pause: Pause | None) -> None:
+        if pause is None:
+            say(logging.WARNING, "reclaim-resumed", "reclaim goes on: the ceiling is held again")
+        else:
+            say(
+                logging.WARNING,
+                "reclaim-paused",
+                f"reclaim is paused by {pause.by}: {pause.reason}; nothing more is sent, and the ceiling is not held",
+                by=pause.by,
+            )
+
+    def clock(self, device: DeviceFacts) -> None:
+        """Said once, when records stay because the clock is not believed."""
+        believed = device.now_ms if device.believed_ms is None else device.believed_ms
+        is_ahead = device.policy.min_retention_ms > 0 and device.now_ms - believed > AN_HOUR_MS
+        if is_ahead and not self._was_ahead:
+            say(
+                logging.WARNING,
+                "clock-ahead",
+                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of what the newest records and "
+                "the time since the guard's start say, so the minimum retention counts from there: new records bring "
+                "it forward, and if the clock was corrected, so does a restart of the guard",
+                device=device.name,
+            )
+        self._was_ahead = is_ahead
+
+    def floor(self, floor: Floor | None) -> None:
+        """Said in advance, whether or not the device is above its ceiling."""
+        is_impossible = floor is not None and floor.is_impossible
+        if is_impossible == self._was_impossible or floor is None:
+            return
+        self._was_impossible = is_impossible
+        if is_impossible:
+            say(logging.WARNING, "reclaim-floor", floor_sentence(floor), floor_bytes=floor.bytes)
+        else:
+            say(logging.INFO, "reclaim-floor", floor.sentence, floor_bytes=floor.bytes)
+
+    def no_blast_radius(self, failure: Failure) -> None:
+        say(logging.WARNING, "reclaim-readers-unknown", f"who has not read what goes is not known: {failure}")
+
+    def warnings(self, warnings: Sequence[str]) -> None:
+        for warning in warnings:
+            say(logging.WARNING, "ledger", warning)
+
+    def doing(self, report: ReclaimReport) -> None:
+        """Troubles, and their end; what is told by lines of its own is not told here."""
+        was, self._doing = self._doing, report.doing
+        if report.doing in TROUBLES:
+            self._count(report.doing.value)
+        if report.doing is was:
+            return
+        if report.doing in TROUBLES:
+            say(logging.ERROR, f"reclaim-{report.doing.value}", does(report), device=report.device)
+        elif was in TROUBLES:
+            say(logging.INFO, "reclaim-works-again", does(report), device=report.device)
+        elif report.doing is Doing.STUCK:
+            say(logging.ERROR, "reclaim-stuck", does(report), device=report.device)
+        elif report.doing is Doing.PLANNED:
+            say(logging.WARNING, "reclaim-planned", does(report), device=report.device)
+        elif report.doing is Doing.UNDER_CEILING and was in _ABOVE:
+            say(logging.INFO, "reclaim-under-ceiling", does(report), device=report.device)

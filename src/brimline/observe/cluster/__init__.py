@@ -1,0 +1,1 @@
+"""What a cluster can be asked, one module for each question."""

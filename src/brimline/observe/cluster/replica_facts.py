@@ -1,0 +1,195 @@
+"""What the cluster says about the replicas in a broker's log dirs: the second of the two views that a trim needs.
+
+Everything is asked for all partitions at once: one request to the broker that holds them, one for the topics, one for
+their configurations, and for each kind of offset one to every leader. What somebody does not tell about a partition is
+missing here, and whoever needs it leaves the partition out.
+
+Size and place are the broker's own word, and so are the topics' rules: what a topic does not set itself is the default
+of the broker that applies it. Offsets are the leaders'.
+
+The rules of clean-up of many brokers' topics, each as the broker that holds them computes it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
+
+from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, Offset, TopicPartition
+from brimline.model.reclaim import USE_RETENTION, CleanupRules
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.configs import Config, describe_topic_configs, describe_topic_configs_of_each
+from brimline.observe.cluster.log_dirs import Clock, describe_log_dirs
+from brimline.observe.cluster.offsets import OffsetSpec, list_log_ends, list_offsets
+from brimline.observe.cluster.topics import Topic, describe_topics
+
+_TOPICS_AT_ONCE = 500
+"""An answer about this many topics is decoded in a few milliseconds; other tasks get their turn."""
+_POLICY = "cleanup.policy"
+_RETENTION_MS, _RETENTION_BYTES = "retention.ms", "retention.bytes"
+_LOCAL_MS, _LOCAL_BYTES = "local.retention.ms", "local.retention.bytes"
+_TIERED, _COPY_DISABLED = "remote.storage.enable", "remote.log.copy.disable"
+CLEANUP_KEYS = (_POLICY, _RETENTION_MS, _RETENTION_BYTES, _LOCAL_MS, _LOCAL_BYTES, _TIERED, _COPY_DISABLED)
+
+Offsets: TypeAlias = Mapping[TopicPartition, Offset]
+Asked: TypeAlias = Mapping[TopicPartition, Offset | Failure | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFacts:
+    """``rules`` and ``topics`` of every topic that is known; ``unknown`` says why another one is not."""
+
+    answer: BrokerLogDirs
+    topics: Mapping[str, Topic]
+    rules: Mapping[str, CleanupRules]
+    unknown: Mapping[str, Failure]
+    log_starts: Offsets
+    """Of tiered topics: where the local log begins."""
+    high_watermarks: Offsets
+    log_ends: Offsets
+    highest_remote: Offsets
+
+
+def look_at_replicas(
+    connection: Connection,
+    broker: BrokerId,
+    partitions: Collection[TopicPartition],
+    timeout: timedelta,
+    now: Clock,
+) -> ReplicaFacts:
+    """Raises ``ObservationFailed`` when the broker does not answer, or refuses to describe its log dirs."""
+    deadline = Deadline(timeout)
+    answer = describe_log_dirs(connection, [broker], deadline, now, _by_topic(partitions))[broker]
+    answer.answer()
+    topics, rules, unknown = _topics(connection, broker, sorted({each.topic for each in partitions}), deadline)
+    leaders = leaders_of(partitions, topics)
+    tiered = frozenset(name for name, each in rules.items() if each.is_tiered)
+    # In this order: an end that is asked for later is never below the watermark that was asked for before.
+    log_starts = look_at_present_starts(connection, leaders, tiered, deadline)
+    high_watermarks = _known(list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed()))
+    log_ends = _known(list_log_ends(connection, leaders, deadline.renewed()))
+    uploading = {partition: leader for partition, leader in leaders.items() if partition.topic in tiered}
+    remote = list_offsets(connection, uploading, OffsetSpec.LATEST_TIERED, deadline.renewed()) if uploading else {}
+    return ReplicaFacts(
+        answer=answer,
+        topics=topics,
+        rules=rules,
+        unknown=unknown,
+        log_starts=log_starts,
+        high_watermarks=high_watermarks,
+        log_ends=log_ends,
+        highest_remote=_known(remote),
+    )
+
+
+def look_at_present_starts(
+    connection: Connection, leaders: Mapping[TopicPartition, BrokerId], tiered: Collection[str], deadline: Deadline
+) -> Offsets:
+    """Where the logs begin now, whoever moved their starts; of ``tiered`` topics the local logs."""
+    plain = {partition: leader for partition, leader in leaders.items() if partition.topic not in tiered}
+    local = {partition: leader for partition, leader in leaders.items() if partition.topic in tiered}
+    starts = _known(list_offsets(connection, plain, OffsetSpec.EARLIEST, deadline.renewed())) if plain else {}
+    if not local:
+        return starts
+    return {**starts, **_known(list_offsets(connection, local, OffsetSpec.EARLIEST_LOCAL, deadline.renewed()))}
+
+
+def leaders_of(
+    partitions: Collection[TopicPartition], topics: Mapping[str, Topic]
+) -> Mapping[TopicPartition, BrokerId]:
+    found = {}
+    for partition in partitions:
+        topic = topics.get(partition.topic)
+        leader = None if topic is None else topic.leaders.get(partition.partition)
+        if leader is not None:
+            found[partition] = leader
+    return found
+
+
+def _topics(
+    connection: Connection, broker: BrokerId, names: Sequence[str], deadline: Deadline
+) -> tuple[dict[str, Topic], dict[str, CleanupRules], dict[str, Failure]]:
+    topics: dict[str, Topic] = {}
+    rules: dict[str, CleanupRules] = {}
+    unknown: dict[str, Failure] = {}
+    silence = Failure(kind=FailureKind.KAFKA_ERROR, message="the broker left it out of its answer")
+    for start in range(0, len(names), _TOPICS_AT_ONCE):
+        some = names[start : start + _TOPICS_AT_ONCE]
+        described = describe_topics(connection, some, deadline.renewed(), with_rights=True)
+        configs = describe_topic_configs(connection, some, CLEANUP_KEYS, deadline.renewed(), broker)
+        for name in some:
+            topic = described.get(name)
+            if topic is None or topic.error is not None:
+                why = "nobody told about it" if topic is None else f"the cluster answers {topic.error}"
+                unknown[name] = Failure(kind=FailureKind.KAFKA_ERROR, message=f"the topic {name} is not known: {why}")
+                continue
+            topics[name] = topic
+            found = cleanup_rules(name, configs.get(name, silence), is_internal=topic.is_internal)
+            if isinstance(found, Failure):
+                unknown[name] = found
+            else:
+                rules[name] = found
+    return topics, rules, unknown
+
+
+def cleanup_rules(name: str, config: Config | Failure, *, is_internal: bool) -> CleanupRules | Failure:
+    """Brokers before 3.6 do not know the keys of tiered storage: their topics cannot be tiered."""
+    if isinstance(config, Failure):
+        return config
+    policies = {word.strip() for word in (config.get(_POLICY) or "").split(",")}
+    try:
+        return CleanupRules(
+            deletes="delete" in policies,
+            compacts="compact" in policies,
+            retention_ms=int(config.get(_RETENTION_MS) or ""),
+            retention_bytes=int(config.get(_RETENTION_BYTES) or ""),
+            local_retention_ms=int(config.get(_LOCAL_MS) or USE_RETENTION),
+            local_retention_bytes=int(config.get(_LOCAL_BYTES) or USE_RETENTION),
+            is_tiered=config.get(_TIERED) == "true",
+            is_copy_disabled=config.get(_COPY_DISABLED) == "true",
+            is_internal=is_internal,
+        )
+    except ValueError:
+        message = f"the topic {name} has limits of retention that are not numbers"
+        return Failure(kind=FailureKind.KAFKA_ERROR, message=message)
+
+
+def _by_topic(partitions: Collection[TopicPartition]) -> Mapping[str, Sequence[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
+    return by_topic
+
+
+def _known(asked: Asked) -> Offsets:
+    return {
+        partition: offset
+        for partition, offset in asked.items()
+        if offset is not None and not isinstance(offset, Failure)
+    }
+
+
+"""Of each broker: a busy one need not hold a large answer for everybody at once."""
+
+Rules = Mapping[str, CleanupRules | Failure]
+
+
+def look_at_cleanup_rules(
+    connection: Connection, held: Mapping[BrokerId, Sequence[str]], deadline: Deadline
+) -> Mapping[BrokerId, Rules]:
+    """``held`` are the topics to ask each broker about. Whether a topic is internal is not asked here."""
+    rules: dict[BrokerId, dict[str, CleanupRules | Failure]] = {broker: {} for broker in held}
+    for start in range(0, max(map(len, held.values()), default=0), _TOPICS_AT_ONCE):
+        some = {broker: names[start : start + _TOPICS_AT_ONCE] for broker, names in held.items()}
+        answers = describe_topic_configs_of_each(connection, some, CLEANUP_KEYS, deadline.renewed())
+        for broker, names in some.items():
+            answer = answers[broker]
+            rules[broker].update({name: _rules(name, answer) for name in names})
+    return rules
+
+
+def _rules(name: str, answer: "Mapping[str, Mapping[str, str | None] | Failure] | Failure") -> CleanupRules | Failure:
+    if isinstance(answer, Failure):
+        return answer
+    silence = Failure(kind=FailureKind.KAFKA_ERROR, message="the broker left it out of its answer")
+    return cleanup_rules(name, answer.get(name, silence), is_internal=False)

@@ -1,0 +1,1 @@
+"""Kafka's jars: locked, fetched and kept."""

@@ -1,0 +1,89 @@
+"""What the gateway is told by the broker's file: its layout, the TLS of its listeners, and where it keeps its state."""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from brimline.model import BadInput
+from brimline.observe.properties.broker_properties import BrokerProperties
+from brimline.observe.properties.config_providers import resolve_references
+from brimline.observe.properties.java_properties import JavaProperties, PropertyReader
+from brimline.observe.properties.key_stores import ListenerTls, listener_tls, tls_keys
+from brimline.settings.keys import GATEWAY_LISTENERS, GATEWAY_PROTOCOLS, GATEWAY_SOURCE, STATE_DIR, Key
+from brimline.settings.layout import (
+    GatewayLayout,
+    GatewayWishes,
+    gateway_layout,
+    parse_listeners,
+    parse_protocols,
+    wrong_listeners,
+    wrong_protocols,
+)
+
+_LONGEST_SOCKET_PATH = 107
+"""What the kernel takes for the name of a Unix socket."""
+
+OWN, ANY = "own", "any"
+"""An address of the gateway's own to connect from, or whichever the system takes."""
+
+Parsed = TypeVar("Parsed")
+
+
+def read_layout(reader: PropertyReader, broker: BrokerProperties, admin_listener: str) -> GatewayLayout:
+    """``BadInput`` when one of our own keys cannot be followed."""
+    wishes = GatewayWishes(
+        listeners=_parsed(GATEWAY_LISTENERS, parse_listeners, reader),
+        protocols=_parsed(GATEWAY_PROTOCOLS, parse_protocols, reader),
+        admin_listener=admin_listener.upper() or broker.inter_broker_listener,
+    )
+    for key, check in ((GATEWAY_LISTENERS, wrong_listeners), (GATEWAY_PROTOCOLS, wrong_protocols)):
+        wrong = check(broker, wishes)
+        if wrong is not None:
+            raise reader.refusal(key.name, wrong)
+    return gateway_layout(broker, wishes)
+
+
+def read_tls(
+    raw: JavaProperties, layout: GatewayLayout, environment: Mapping[str, str], broker_cwd: str | None
+) -> dict[str, ListenerTls | BadInput]:
+    """Of every fronted listener with TLS on either side. Only then are the broker's secrets for it looked at."""
+    found: dict[str, ListenerTls | BadInput] = {}
+    for listener in layout.fronted:
+        if not (listener.has_client_tls or listener.has_broker_tls):
+            continue
+        properties, problems = resolve_references(raw, environment, keys=tls_keys(listener.name).__contains__)
+        try:
+            found[listener.name] = problems[0] if problems else listener_tls(properties, listener.name, broker_cwd)
+        except BadInput as problem:
+            found[listener.name] = problem
+    return found
+
+
+def refuse_source(reader: PropertyReader, wish: str) -> None:
+    """``BadInput`` for what is no address."""
+    if wish not in (OWN, ANY) and _ip(wish) is None:
+        raise reader.refusal(GATEWAY_SOURCE.name, f"allowed: {OWN}, {ANY} or an IP address of this machine")
+
+
+def refuse_state_dir(reader: PropertyReader, path: str, node_id: int | None) -> None:
+    """``BadInput`` for a folder that no control socket can be in."""
+    if not path.startswith("/"):
+        raise reader.refusal(STATE_DIR.name, "allowed: an absolute path")
+    if len(f"{path}/gateway-{node_id}.sock".encode()) > _LONGEST_SOCKET_PATH:
+        raise reader.refusal(
+            STATE_DIR.name, f"the path of a socket in it would be longer than {_LONGEST_SOCKET_PATH} bytes"
+        )
+
+
+def _parsed(key: Key, parse: Callable[[str], Parsed], reader: PropertyReader) -> Parsed:
+    try:
+        return parse(reader.text(key.name) or "")
+    except ValueError as problem:
+        raise reader.refusal(key.name, str(problem)) from problem
+
+
+def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

@@ -1,0 +1,288 @@
+"""Which listeners of a broker the gateway stands in front of, from the broker's own properties. Pure.
+
+**Invariant.** Fronted is only what clients are sent to the gateway for: the broker listens on one address and
+advertises another, and the gateway is what listens there. Whatever the cure of a full disk needs goes past it: the
+controllers' listeners, the one of the remote log metadata, and the one of the guard's own client. So does a listener
+that asks its clients for certificates: behind a gateway the broker would see the gateway's instead of theirs.
+
+The listener that the brokers use among themselves goes past it too, unless ``brimline.gateway.listeners`` names it.
+Then replication passes through the gateway, which can skip partitions for a follower whose disk is full, and depends on
+it: nothing that is merely derived should do that.
+
+What cannot work (two listeners on one port, a gateway on the broker's own) is in ``problems``, so that it can be shown
+beside everything else; a mistake in one of our own keys is told by ``wrong_listeners`` and ``wrong_protocols``.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from brimline.observe.client.config import SecurityProtocol
+from brimline.observe.properties.broker_properties import BrokerProperties, ClientAuth, Listener
+
+_LISTENER = re.compile(r"([A-Za-z0-9_.\-]+)://(\[[^\]]*\]|[^:/\[\]]*):(\d+)")
+_LARGEST_PORT = 65535
+EVERY_ADDRESS = ""
+_EVERYWHERE = frozenset({EVERY_ADDRESS, "0.0.0.0", "::", "::0"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """An IPv6 address has no brackets. To listen on the empty host is to listen on every address, IPv4 and IPv6."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = self.host or "*"
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def is_everywhere(self) -> bool:
+        return self.host in _EVERYWHERE
+
+    @property
+    def is_loopback(self) -> bool:
+        address = self.ip
+        return self.host == "localhost" or (address is not None and address.is_loopback)
+
+    @property
+    def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+        """``None`` for a host name: nobody is asked what it stands for."""
+        try:
+            return ipaddress.ip_address(self.host)
+        except ValueError:
+            return None
+
+    def overlaps(self, other: "Address") -> bool:
+        """Whether two processes cannot listen on both."""
+        everywhere = self.is_everywhere or other.is_everywhere
+        return self.port == other.port and (everywhere or _reached_from_here(self) == _reached_from_here(other))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontedListener:
+    """``upstream`` is where the gateway reaches the broker; ``broker_bind`` tells who else can."""
+
+    name: str
+    bind: Address
+    upstream: Address
+    advertised: Address
+    broker_bind: Address
+    client_protocol: SecurityProtocol
+    broker_protocol: SecurityProtocol
+    carries_replication: bool = False
+    """Whether followers fetch over it: the brokers use it among themselves."""
+
+    @property
+    def has_client_tls(self) -> bool:
+        return self.client_protocol.uses_tls
+
+    @property
+    def has_broker_tls(self) -> bool:
+        return self.broker_protocol.uses_tls
+
+    @property
+    def sends_clients_past(self) -> bool:
+        """Clients are told the address at which the broker itself answers them."""
+        return self.advertised.port == self.broker_bind.port and (
+            not self.broker_bind.is_loopback or self.advertised.is_loopback
+        )
+
+
+class Bypass(Enum):
+    """Why the gateway does not stand in front of a listener; the value completes "it goes past the gateway: …"."""
+
+    CONTROLLER = "it belongs to the controllers"
+    INTER_BROKER = "the brokers use it among themselves"
+    REMOTE_LOG_METADATA = "the brokers write the remote log metadata over it, which no full disk may stop"
+    ADMIN = "the guard's own client uses it"
+    UNKNOWN_PORT = "its port is chosen when the broker starts"
+    UNKNOWN_PROTOCOL = "listener.security.protocol.map gives it no security protocol"
+    NOT_NAMED = "brimline.gateway.listeners does not name it"
+    ADVERTISES_ITSELF = "it advertises the port that it is bound to, so that clients reach the broker directly"
+    CLIENT_CERTIFICATES = "it asks its clients for certificates (ssl.client.auth), so it is left to the broker"
+
+    @property
+    def is_for_clients(self) -> bool:
+        """Whether it is, or may be, a listener that producers use."""
+        return self not in (Bypass.CONTROLLER, Bypass.INTER_BROKER, Bypass.REMOTE_LOG_METADATA, Bypass.ADMIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BypassedListener:
+    name: str
+    why: Bypass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayLayout:
+    fronted: tuple[FrontedListener, ...] = ()
+    bypassed: tuple[BypassedListener, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayWishes:
+    """What our own keys say. ``listeners`` empty: they are derived."""
+
+    listeners: Mapping[str, Address]
+    protocols: Mapping[str, SecurityProtocol]
+    admin_listener: str
+
+
+def parse_listeners(text: str) -> dict[str, Address]:
+    """``NAME://host:port,…``; ``ValueError`` says what is wrong."""
+    listeners: dict[str, Address] = {}
+    for part in _parts(text):
+        match = _LISTENER.fullmatch(part)
+        if match is None or not 1 <= int(match[3]) <= _LARGEST_PORT:
+            raise ValueError(f"{part!r} is not NAME://host:port with a port from 1 to {_LARGEST_PORT}")
+        name = match[1].upper()
+        if name in listeners:
+            raise ValueError(f"it names {name} twice")
+        listeners[name] = Address(host=_bare(match[2]), port=int(match[3]))
+    return listeners
+
+
+def parse_protocols(text: str) -> dict[str, SecurityProtocol]:
+    """``NAME:PROTOCOL,…``; ``ValueError`` says what is wrong."""
+    protocols = {}
+    for part in _parts(text):
+        name, _, protocol = (word.strip().upper() for word in part.partition(":"))
+        if not name or protocol not in SecurityProtocol.__members__:
+            raise ValueError(f"{part!r} is not NAME:PROTOCOL with one of {', '.join(SecurityProtocol.__members__)}")
+        protocols[name] = SecurityProtocol[protocol]
+    return protocols
+
+
+def wrong_listeners(broker: BrokerProperties, wishes: GatewayWishes) -> str | None:
+    """What is wrong with the listeners that are wished for, if anything."""
+    for name in wishes.listeners:
+        if name not in broker.bound_listeners:
+            return _no_such_listener(name, broker)
+        why = _why_past(broker.bound_listeners[name], broker, wishes)
+        if why is not None:
+            other = "; give it another one with brimline.admin.listener" * (why is Bypass.ADMIN)
+            return f"the gateway cannot stand in front of {name}: {why.value}{other}"
+    return None
+
+
+def wrong_protocols(broker: BrokerProperties, wishes: GatewayWishes) -> str | None:
+    """What is wrong with the protocols that are wished for, if anything."""
+    for name, protocol in wishes.protocols.items():
+        if name not in broker.bound_listeners:
+            return _no_such_listener(name, broker)
+        of_broker = broker.bound_listeners[name].security_protocol
+        if of_broker.startswith("SASL_") != protocol.uses_sasl:
+            return (
+                f"clients cannot speak {protocol.value} at {name}, where the broker speaks {of_broker}: the gateway "
+                "can put on TLS or take it off, but SASL is between client and broker"
+            )
+    return None
+
+
+def gateway_layout(broker: BrokerProperties, wishes: GatewayWishes) -> GatewayLayout:
+    """For wishes with which nothing is wrong."""
+    fronted, bypassed = [], []
+    for name, bound in broker.bound_listeners.items():
+        why = _why_past(bound, broker, wishes)
+        if why is None:
+            is_inter_broker = name == broker.inter_broker_listener
+            fronted.append(_fronted(bound, broker.listeners[name], wishes, carries_replication=is_inter_broker))
+        else:
+            bypassed.append(BypassedListener(name=name, why=why))
+    return GatewayLayout(
+        fronted=tuple(fronted),
+        bypassed=tuple(bypassed),
+        problems=tuple(_conflicts(fronted, broker)),
+    )
+
+
+def _why_past(bound: Listener, broker: BrokerProperties, wishes: GatewayWishes) -> Bypass | None:
+    name = bound.name
+    if name in broker.controller_listeners:
+        return Bypass.CONTROLLER
+    if name == broker.inter_broker_listener and name not in wishes.listeners:
+        return Bypass.INTER_BROKER
+    if name == broker.remote_log_metadata_listener and broker.is_remote_storage_enabled:
+        return Bypass.REMOTE_LOG_METADATA
+    if name == wishes.admin_listener:
+        return Bypass.ADMIN
+    if bound.port < 1:
+        return Bypass.UNKNOWN_PORT
+    if bound.security_protocol not in SecurityProtocol.__members__:
+        return Bypass.UNKNOWN_PROTOCOL
+    if wishes.listeners and name not in wishes.listeners:
+        return Bypass.NOT_NAMED
+    if not wishes.listeners and broker.listeners[name].port == bound.port:
+        return Bypass.ADVERTISES_ITSELF
+    if _client_protocol(bound, wishes).uses_tls and broker.client_auth[name] is not ClientAuth.NONE:
+        return Bypass.CLIENT_CERTIFICATES
+    return None
+
+
+def _fronted(
+    bound: Listener, advertised: Listener, wishes: GatewayWishes, *, carries_replication: bool
+) -> FrontedListener:
+    sent_to = Address(host=_bare(advertised.host), port=advertised.port)
+    broker_bind = Address(host=_bare(bound.host), port=bound.port)
+    return FrontedListener(
+        name=bound.name,
+        bind=wishes.listeners.get(bound.name) or _derived_bind(sent_to),
+        upstream=_reached_from_here(broker_bind),
+        advertised=sent_to,
+        broker_bind=broker_bind,
+        client_protocol=_client_protocol(bound, wishes),
+        broker_protocol=SecurityProtocol[bound.security_protocol],
+        carries_replication=carries_replication,
+    )
+
+
+def _derived_bind(advertised: Address) -> Address:
+    """The advertised name may be that of a load balancer or of another network: only its port is ours for sure."""
+    if not advertised.is_loopback:
+        return Address(host=EVERY_ADDRESS, port=advertised.port)
+    return _reached_from_here(advertised)
+
+
+def _reached_from_here(address: Address) -> Address:
+    """Java takes ``localhost`` for the IPv4 address where there are both; we take it for the same."""
+    if address.host in (EVERY_ADDRESS, "0.0.0.0", "localhost"):
+        return Address(host="127.0.0.1", port=address.port)
+    if address.is_everywhere:
+        return Address(host="::1", port=address.port)
+    return address
+
+
+def _client_protocol(bound: Listener, wishes: GatewayWishes) -> SecurityProtocol:
+    return wishes.protocols.get(bound.name) or SecurityProtocol[bound.security_protocol]
+
+
+def _conflicts(fronted: Sequence[FrontedListener], broker: BrokerProperties) -> Iterator[str]:
+    taken = {
+        f"the broker's own listener {name}": Address(host=_bare(bound.host), port=bound.port)
+        for name, bound in broker.bound_listeners.items()
+    }
+    for listener in fronted:
+        for who, address in taken.items():
+            if listener.bind.overlaps(address):
+                yield (
+                    f"the gateway cannot listen on {listener.bind} for {listener.name}: {who} is there ({address}); "
+                    "give the broker another port in listeners, or the gateway another one"
+                )
+        taken[f"the gateway's listener {listener.name}"] = listener.bind
+
+
+def _no_such_listener(name: str, broker: BrokerProperties) -> str:
+    return f"the broker has no listener {name}; it has {', '.join(broker.bound_listeners)}"
+
+
+def _bare(host: str) -> str:
+    return host.removeprefix("[").removesuffix("]")
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

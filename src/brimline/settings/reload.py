@@ -1,0 +1,58 @@
+"""What a new reading of the properties file changes: what takes effect at once, and what needs a restart."""
+
+from dataclasses import dataclass, replace
+
+from brimline.model.secrets import shown
+from brimline.settings.config import GuardConfig, Setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    key: str
+    was: str
+    now: str
+    takes_effect: bool
+
+    def __str__(self) -> str:
+        rest = "" if self.takes_effect else " (needs a restart; until then the old value counts)"
+        return f"{self.key}: {self.was} -> {self.now}{rest}"
+
+
+def reloaded(running: GuardConfig, read: GuardConfig) -> tuple[GuardConfig, tuple[Change, ...]]:
+    """The configuration to run by from now on, and every change with its fate."""
+    settings: dict[str, Setting] = {}
+    changes = []
+    for name, was in running.settings.items():
+        now = read.settings[name]
+        takes_effect = was.key.reloadable
+        if was.value != now.value:
+            changes.append(_change(name, was.value, now.value, takes_effect=takes_effect))
+        settings[name] = now if takes_effect else was
+    changes += _changes_of_the_rest(running, read)
+    return replace(running, settings=settings, warnings=read.warnings), tuple(changes)
+
+
+def _changes_of_the_rest(running: GuardConfig, read: GuardConfig) -> list[Change]:
+    """What belongs to the broker, and what holds secrets: the latter is named without its value."""
+    changes = []
+    for field in (
+        "node_id",
+        "log_dirs",
+        "listeners",
+        "retention_check_interval",
+        "segment_delete_delay",
+        "remote_task_interval",
+    ):
+        was, now = getattr(running.broker, field), getattr(read.broker, field)
+        if was != now:
+            changes.append(_change(field.replace("_", "."), was, now))
+    if replace(running.admin, ssl_context=None) != replace(read.admin, ssl_context=None):
+        changes.append(Change(key="brimline.admin.*", was="(as it was)", now="(changed)", takes_effect=False))
+    if running.jmx != read.jmx:
+        changes.append(Change(key="brimline.jmx.*", was="(as it was)", now="(changed)", takes_effect=False))
+    return changes
+
+
+def _change(key: str, was: object, now: object, *, takes_effect: bool = False) -> Change:
+    was, now = (",".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in (was, now))
+    return Change(key=key, was=shown(key, was), now=shown(key, now), takes_effect=takes_effect)
