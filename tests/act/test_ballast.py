@@ -14,7 +14,7 @@ from brimline.act.ledger.ledger import Ledger
 from brimline.decide.ballast import BallastDecision, BallastRule
 from brimline.decide.disk_state import DiskLimits, Space
 from brimline.model import Bytes
-from tests.act.entries import NOW
+from tests.act.ledger.entries import NOW
 
 MIB = 1 << 20
 RULE = BallastRule(size=Bytes(2 * MIB), limits=DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0)))

@@ -15,7 +15,7 @@ from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.story import Act, tell
 from brimline.model import Failure, FailureKind, ObservationFailed
 from brimline.service.durable_files import NotRecorded
-from tests.act.entries import NOW
+from tests.act.ledger.entries import NOW
 from tests.act.settings import NEVER, Killed
 
 A, B = "/data/a", "/data/b"

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from brimline.decide.reclaim.plan import plan
 from brimline.model.reclaim import ReclaimTables
-from tests.decide.test_reclaim_scenarios import figures_of, trims_of
+from tests.decide.reclaim.test_scenarios import figures_of, trims_of
 
 PlanRow: TypeAlias = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ from brimline.wire.api_versions import GATEWAY_API_KEY, GATEWAY_API_VERSIONS, pa
 from brimline.wire.describe_log_dirs_answer import without_additions
 from brimline.wire.describe_log_dirs_request import AskedLogDirs, read_request, request_for_broker
 from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, request_head
-from tests.gateway.describing import drive
+from tests.gateway.describe.describing import drive
 
 BROKER_VERSION = 5
 """Of DescribeLogDirs, in the Kafka that the tests put behind it."""

@@ -34,8 +34,8 @@ from brimline.observe.cluster.log_dirs import LedTopic
 from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
-from tests.guard.test_percent_task import PLAIN, ROWS, T0, TIERED
-from tests.guard.ticking import Answers, FakeDisks, TickingClock
+from tests.guard.percent.test_task import PLAIN, ROWS, T0, TIERED
+from tests.service.ticking import Answers, FakeDisks, TickingClock
 
 LIMITS = DiskLimits(max_used_percent=90, min_free_bytes=Bytes(0))
 

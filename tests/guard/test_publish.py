@@ -23,10 +23,10 @@ from brimline.model import BrokerId, Bytes, Failure, FailureKind, TopicPartition
 from brimline.observe.cluster.log_dirs import LedTopic
 from tests.decide.test_peer_disks import LIMITS, answer, described
 from tests.guard.brokers import FakeBroker, facts, held
+from tests.guard.followers.test_orders import FENCE
 from tests.guard.gateways import fence, refused, state
-from tests.guard.test_follower_orders import FENCE
-from tests.guard.test_percent_task import DOWN, FOREVER, PLAIN, TIERED
-from tests.guard.ticking import Answers, FakeDisks, TickingClock
+from tests.guard.percent.test_task import DOWN, FOREVER, PLAIN, TIERED
+from tests.service.ticking import Answers, FakeDisks, TickingClock
 
 ROWS = [("orders", 0, 500, False), ("orders", 0, 100, True), ("t", 0, 90, False), ("forever", 0, 70, False)]
 TOPICS = {"orders": held(PLAIN), "t": held(TIERED, 0), "forever": held(FOREVER, 0)}

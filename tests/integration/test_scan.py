@@ -37,7 +37,7 @@ from tests.integration.cluster import (
 from tests.integration.kafka_clients import kafka_admin, kafka_consumer, kafka_producer, meanwhile
 from tests.integration.segment_files import segment_files
 from tests.integration.test_remote_info import is_settled, remote_segments
-from tests.observe.log_dir_trees import assert_same, du
+from tests.observe.scan.log_dir_trees import assert_same, du
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration

@@ -10,7 +10,7 @@ from brimline.landing.header import Header, Source
 from brimline.landing.sections import LogFigures, NamedTopic, Sections, VolumeRow, nothing_known, sections_of
 from brimline.landing.writer import encode, tables_of
 from brimline.model.reclaim import ReclaimTables
-from tests.decide.reclaim_worlds import world
+from tests.decide.reclaim.worlds import world
 
 HEADER = Header(
     snapshot_id="0123456789abcdef",

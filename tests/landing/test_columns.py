@@ -9,7 +9,7 @@ from hypothesis import given
 from brimline.landing.sections import read_columns, write_columns
 from brimline.landing.writer import tables_of
 from brimline.model.reclaim import ReclaimTables
-from tests.decide.reclaim_worlds import worlds
+from tests.decide.reclaim.worlds import worlds
 from tests.landing.snapshots import sections, some_tables, with_devices_apart
 
 

@@ -15,8 +15,8 @@ from brimline.landing.schema import LOGS, SECTIONS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.tables import numpy_column, reclaim_tables
 from brimline.landing.writer import encode
 from brimline.model.reclaim import LogTable, ReclaimTables, SegmentTable
-from tests.decide.reclaim_scenarios import Scenario, all_scenarios
-from tests.decide.reclaim_worlds import worlds
+from tests.decide.reclaim.scenarios import Scenario, all_scenarios
+from tests.decide.reclaim.worlds import worlds
 from tests.landing.snapshots import HEADER, encoded, sections_as_tables, some_tables, with_devices_apart
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from brimline.model import KafkaError, ObservationFailed, Reason, ReplicaInfo, TopicPartition
-from tests.cli.clusters import TIMED_OUT, broker, columns, log_dir, row
+from tests.cli.log_dirs.clusters import TIMED_OUT, broker, columns, log_dir, row
 
 ROWS = [
     row("b", 1, 10, lag=3, remote=5, only_local=Reason.FOLLOWER),

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.model import LogDirDescription, Reason, totals_of, volumes_of
-from tests.cli.clusters import TIMED_OUT, broker, log_dir, row
+from tests.cli.log_dirs.clusters import TIMED_OUT, broker, log_dir, row
 
 
 def paths(*log_dirs: LogDirDescription) -> list[list[str]]:

@@ -16,7 +16,7 @@ from brimline.fleet.planner.spark_tasks import rows_on_spark
 from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.gold_schemas import OWN_PLAN, PEER_GAINS, RECLAIM_PLAN
-from tests.decide.reclaim_scenarios import all_scenarios
+from tests.decide.reclaim.scenarios import all_scenarios
 from tests.fleet.plan_rows import assert_is_plan_of, named_trims, trims_in
 from tests.fleet.snapshots import broker_of_one_log as broker
 from tests.fleet.snapshots import header_of, sections_of, topic_id_of, write_snapshot
