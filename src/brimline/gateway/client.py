@@ -34,7 +34,7 @@ Json = Mapping[str, Any]
 
 def control_socket(config: GuardConfig) -> Path:
     """Where the gateway of this broker is spoken to."""
-    return Path(config.text(keys.STATE_DIR)) / f"gateway-{config.broker.node_id}.sock"
+    return Path(config.text(keys.STATE_DIR)) / f"gateway-{config.node_id}.sock"
 
 
 class _ClosedByGateway(Exception):

@@ -87,7 +87,6 @@ class Gateway:
         environment: Mapping[str, str],
         broker_cwd: str | None = None,
     ) -> None:
-        assert config.broker.node_id is not None
         _refuse_impossible(config)
         self._config = config
         self._clock = clock
@@ -102,12 +101,12 @@ class Gateway:
         self._warnings = _make_state_dir(state_dir)
         self._time_of_day = SteadyTimeOfDay()
         self._memory = SequenceMemory(
-            state_dir / f"sequences-{config.broker.node_id}.map",
+            state_dir / f"sequences-{config.node_id}.map",
             now=self._time_of_day(),
             expiry_seconds=config.number(keys.REJECT_MEMORY) // 1000,
         )
         self._fences = Fences(
-            state_dir=state_dir, node_id=config.broker.node_id, log_dirs=config.broker.log_dirs, now=clock.now
+            state_dir=state_dir, node_id=config.node_id, log_dirs=config.broker.log_dirs, now=clock.now
         )
         self._skips = FollowerSkips()
         self._placement = PlacementWatch(config.broker.log_dirs)
@@ -360,8 +359,8 @@ class Gateway:
         say(
             logging.INFO,
             "started",
-            f"in front of broker {self._config.broker.node_id}: {addresses}; {mode}",
-            broker=self._config.broker.node_id,
+            f"in front of broker {self._config.node_id}: {addresses}; {mode}",
+            broker=self._config.node_id,
             control=str(control_socket(self._config)),
         )
 
@@ -424,15 +423,14 @@ def _tls(config: GuardConfig) -> dict[str, ServerTls]:
     for name, settings in config.tls.items():
         if isinstance(settings, BadInput):
             raise settings
-        made[name] = ServerTls(settings, memory=config.state_dir / f"certificates-{config.broker.node_id}-{name}.pem")
+        made[name] = ServerTls(settings, memory=config.state_dir / f"certificates-{config.node_id}-{name}.pem")
     return made
 
 
 def _broker_access(config: GuardConfig) -> BrokerAccess:
-    assert config.broker.node_id is not None
     access = config.admin_access
     return BrokerAccess(
-        node_id=config.broker.node_id, bootstrap_servers=access.servers, client_properties=dict(access.properties)
+        node_id=config.node_id, bootstrap_servers=access.servers, client_properties=dict(access.properties)
     )
 
 

@@ -129,9 +129,8 @@ def _jmx(config: GuardConfig) -> Iterator[Finding]:
 
 
 def _broker(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[Finding]:
-    assert config.broker.node_id is not None
     readable = {path for volume in report.volumes if volume.reading.failure is None for path in volume.log_dirs}
-    client = BrokerClient(config.admin, BrokerId(config.broker.node_id), clock, readable.__contains__)
+    client = BrokerClient(config.admin, config.node_id, clock, readable.__contains__)
     try:
         facts = client.partition_facts()
         yield from _answered(config, facts, client.release())
@@ -160,7 +159,7 @@ def _answered(config: GuardConfig, facts: PartitionFacts, release: str) -> Itera
     yield _finding(
         "broker",
         Weight.FINE,
-        f"broker {config.broker.node_id} answers at {facts.answer.address}: Kafka {release} by its protocol, "
+        f"broker {config.node_id} answers at {facts.answer.address}: Kafka {release} by its protocol, "
         f"{replicas} replicas of {len(facts.topics) + len(facts.unknown)} topics",
     )
     yield _finding("broker", Weight.FINE, _publish_sentence(config.text(keys.PUBLISH), facts))
@@ -229,8 +228,7 @@ def _moves(config: GuardConfig) -> Iterator[Finding]:
     """Holding up moves into full log dirs takes rights that nothing else needs: to be missed before, not then."""
     if not config.is_enforcing:
         return
-    assert config.broker.node_id is not None
-    setting = BrokerSetting(config.admin, BrokerId(config.broker.node_id), KEY)
+    setting = BrokerSetting(config.admin, config.node_id, KEY)
     try:
         setting.own_value()
         setting.check(PAUSED)
@@ -244,9 +242,8 @@ def _reclaim(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[
     """The same look, and the same plan, as the first cycle of a guard that were started now."""
     if not config.has_ceiling:
         return
-    assert config.broker.node_id is not None
     readable = [path for volume in report.volumes if volume.reading.failure is None for path in volume.log_dirs]
-    client = BrokerClient(config.admin, BrokerId(config.broker.node_id), clock)
+    client = BrokerClient(config.admin, config.node_id, clock)
     try:
         survey = Surveyor(client, clock).survey(config.reclaim_policy, readable)
     except ObservationFailed as error:
@@ -265,8 +262,7 @@ def _reclaim(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[
 
 
 def _volumes_of_all(config: GuardConfig, clock: Clock) -> Mapping[BrokerId, BrokerLogDirs] | Failure:
-    assert config.broker.node_id is not None
-    client = ClusterClient(config.admin, BrokerId(config.broker.node_id), clock)
+    client = ClusterClient(config.admin, config.node_id, clock)
     try:
         return client.volumes(client.brokers())
     except ObservationFailed as error:
@@ -291,13 +287,12 @@ def _gateway(config: GuardConfig, *, broker_answers: bool) -> Iterator[Finding]:
 
 def _address_rules(config: GuardConfig) -> AddressRules | None:
     """``None``: the broker has fallen silent since it was asked for its replicas."""
-    assert config.broker.node_id is not None
     try:
         connection = Connection(config.admin)
     except ObservationFailed:
         return None
     try:
-        return ask_address_rules(connection, BrokerId(config.broker.node_id), Deadline(_PATIENCE))
+        return ask_address_rules(connection, config.node_id, Deadline(_PATIENCE))
     finally:
         connection.close()
 

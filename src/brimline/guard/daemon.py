@@ -46,7 +46,7 @@ from brimline.guard.scan_task import ScanReport, ScanTask
 from brimline.guard.state_document import GuardState
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
-from brimline.model import BadInput, BrokerId, Bytes, Failure
+from brimline.model import BadInput, Bytes, Failure
 from brimline.observe.scan.names import partitions_moving_into
 from brimline.observe.scan.scanner import LogDirScanner
 from brimline.observe.volumes import mount_points
@@ -75,8 +75,7 @@ class Guard:
         environment: Mapping[str, str],
         broker_cwd: str | None = None,
     ) -> None:
-        assert config.broker.node_id is not None
-        self._only = OnlyGuard(config.state_dir, config.broker.node_id)
+        self._only = OnlyGuard(config.state_dir, config.node_id)
         self.config = config
         self._clock = clock
         self._log = log
@@ -94,7 +93,7 @@ class Guard:
         self._disks = DiskTask(
             config.broker.log_dirs, _disk_settings(config), clock, self._disk_worker.wake, self._say_disk_state
         )
-        client = BrokerClient(config.admin, BrokerId(config.broker.node_id), clock, self._may_read)
+        client = BrokerClient(config.admin, config.node_id, clock, self._may_read)
         remote = config.broker.remote_task_interval if config.broker.is_remote_storage_enabled else None
         self._percents = PercentTask(
             client, clock, config.broker.retention_check_interval, remote, self._publish_percentages
@@ -110,7 +109,7 @@ class Guard:
         move_worker = Worker("moves", self._step_moves)
         self._move_pause = _move_pause(config, clock)
         self._move_news = MoveNews(
-            BrokerId(config.broker.node_id),
+            config.node_id,
             config.admin_access.servers,
             self._move_pause.pause,
             is_enforced=self._is_enforced,
@@ -165,10 +164,7 @@ class Guard:
         for problem in (self._only.warning, why_untrusted(self.config.state_dir)):
             if problem is not None:
                 say(logging.WARNING, "no-state", f"{keys.STATE_DIR.name}: {problem}")
-        assert self.config.broker.node_id is not None
-        self._publisher.guard(
-            self.config.broker.node_id, self.config.text(keys.ENFORCEMENT), self._started_at.timestamp()
-        )
+        self._publisher.guard(self.config.node_id, self.config.text(keys.ENFORCEMENT), self._started_at.timestamp())
         self._first_look()
         port = self._http.start()
         if self._bridge is not None:
@@ -179,10 +175,10 @@ class Guard:
         say(
             logging.INFO,
             "started",
-            f"watching {', '.join(self.config.broker.log_dirs)} of broker {self.config.broker.node_id}; "
+            f"watching {', '.join(self.config.broker.log_dirs)} of broker {self.config.node_id}; "
             f"http://{self.config.text(keys.METRICS_HOST)}:{port}/metrics; "
             f"{enforcement_sentence(enforced=self._is_enforced)}; {ceiling_sentence(self._reclaim_settings())}",
-            broker=self.config.broker.node_id,
+            broker=self.config.node_id,
             port=port,
         )
         number = self._until_the_end()
@@ -392,9 +388,8 @@ class Guard:
 
 
 def _move_pause(config: GuardConfig, clock: Clock) -> MovePause:
-    assert config.broker.node_id is not None
-    setting = BrokerSetting(config.admin, BrokerId(config.broker.node_id), MOVE_THROTTLE)
-    record = PauseRecord(config.state_dir / f"move-pause-{config.broker.node_id}.json", MOVE_THROTTLE)
+    setting = BrokerSetting(config.admin, config.node_id, MOVE_THROTTLE)
+    record = PauseRecord(config.state_dir / f"move-pause-{config.node_id}.json", MOVE_THROTTLE)
     return MovePause(setting, record, clock.now)
 
 

@@ -37,7 +37,7 @@ def explain_config(config: GuardConfig) -> Iterator[Finding]:
         return Finding(topic="configuration", weight=weight, sentence=sentence)
 
     limits = config.limits
-    yield note(f"{config.path} is of broker {config.broker.node_id}, with {_count(config.broker.log_dirs, 'log dir')}")
+    yield note(f"{config.path} is of broker {config.node_id}, with {_count(config.broker.log_dirs, 'log dir')}")
     yield note(_limit_sentence(limits), Weight.WARNING if limits.are_off else Weight.FINE)
     interval = config.seconds(keys.CHECK_INTERVAL)
     sooner = f", sooner near a limit, down to every {config.pace.floor:g} s" if config.pace.fast else ""

@@ -103,7 +103,7 @@ from brimline.guard.percent.task import PercentReport
 from brimline.guard.reclaim.published import reclaim_document
 from brimline.guard.reclaim.report import ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
-from brimline.model import BrokerId, Bytes, used_percent
+from brimline.model import Bytes, used_percent
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
@@ -149,7 +149,7 @@ def state_document(state: GuardState) -> bytes:
             "deadTasks": list(state.dead_tasks),
         },
         "broker": {
-            "id": config.broker.node_id,
+            "id": config.node_id,
             "connected": state.percents.publishes_percentages is not None and state.percents.failure is None,
             "publishesPercentages": state.percents.publishes_percentages,
             "failure": failure_document(state.percents.failure),
@@ -199,8 +199,7 @@ def _volume(volume: VolumeStatus, state: GuardState) -> Json:
 
 def _moves(state: GuardState) -> Json | None:
     config = state.config
-    assert config.broker.node_id is not None
-    broker = BrokerId(config.broker.node_id)
+    broker = config.node_id
     return move_document(state.moves, broker, config.admin_access.servers, enforced=config.is_enforcing)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.metrics.jmx_settings import PASSED_THROUGH, JmxLogin, JmxSettings
-from brimline.model import BadInput, Bytes
+from brimline.model import BadInput, BrokerId, Bytes
 from brimline.model.reclaim import CEILING_OFF, ReclaimPolicy
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.properties import broker_properties
@@ -62,6 +62,7 @@ class GuardConfig:
     """
 
     path: str
+    node_id: BrokerId
     broker: BrokerProperties
     admin: ClientConfig
     admin_access: AdminAccess
@@ -172,10 +173,11 @@ def read_config(
         layout = read_layout(reader, broker, str(settings[keys.ADMIN_LISTENER.name].value))
     except BadInput as problem:
         problems.append(problem)
-    if problems:
+    if problems or broker.node_id is None:
         raise BadConfig(tuple(dict.fromkeys(str(problem) for problem in problems)))
     return GuardConfig(
         path=path,
+        node_id=broker.node_id,
         broker=broker,
         admin=admin,
         admin_access=access,

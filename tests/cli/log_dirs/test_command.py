@@ -269,8 +269,6 @@ def test_help_needs_neither_the_client_library_nor_numpy() -> None:
 IN_ANOTHER_PROCESS = (
     "import sys; from tests.cli.log_dirs.test_command import *; sys.exit(a_whole_command(*sys.argv[1:]))"
 )
-    "import sys; from tests.cli.log_dirs.test_command import *; sys.exit(a_whole_command(*sys.argv[1:]))"
-)
 
 
 def a_whole_command(*options: str) -> int:

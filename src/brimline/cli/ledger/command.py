@@ -64,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from brimline.settings.config import load_config
 
     config = load_config(args.config, os.environ, args.broker_cwd)
-    assert config.broker.node_id is not None
-    files = LedgerFiles(config.state_dir, config.broker.node_id)
+    files = LedgerFiles(config.state_dir, config.node_id)
     story = tell(files, args.since)
     with writing_to(sys.stdout, utf_8=args.output != "table") as out:
         if args.output == "json":

@@ -64,8 +64,7 @@ def _known_pause(ledger: Ledger) -> Pause | None:
 
 
 def _ledger(config: GuardConfig) -> Ledger:
-    assert config.broker.node_id is not None
-    return Ledger(config.state_dir, config.broker.node_id, SystemClock().now)
+    return Ledger(config.state_dir, config.node_id, SystemClock().now)
 
 
 def _one_line(reason: str | None) -> str:

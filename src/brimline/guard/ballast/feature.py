@@ -130,7 +130,6 @@ class Ballasts:
             task.decided(disks)
 
     def _worker(self, path: str, config: GuardConfig, clock: Clock, look: Callable[[], None]) -> Worker:
-        assert config.broker.node_id is not None
         news = BallastNews()
 
         def changed(status: BallastStatus) -> None:
@@ -141,7 +140,7 @@ class Ballasts:
         task = BallastTask(
             path,
             config.broker.log_dirs,
-            Ledger(config.state_dir, config.broker.node_id, clock.now, sleep=_impatiently),
+            Ledger(config.state_dir, config.node_id, clock.now, sleep=_impatiently),
             clock,
             self._wanted,
             worker.wake,

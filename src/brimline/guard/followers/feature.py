@@ -16,7 +16,6 @@ from brimline.guard.followers.orders import FollowerOrders
 from brimline.guard.followers.report import OrderReport, PeerReport
 from brimline.guard.followers.task import FollowerTask
 from brimline.guard.followers.words import CordonNews, FollowerNews
-from brimline.model import BrokerId
 from brimline.service.clock import Clock
 from brimline.service.worker import Worker
 from brimline.settings import keys
@@ -50,8 +49,7 @@ class Followers:
         self._publisher = publisher
         self._news, self._cordon_news = FollowerNews(), CordonNews()
         started_with = config()
-        assert started_with.broker.node_id is not None
-        own = BrokerId(started_with.broker.node_id)
+        own = started_with.node_id
         looking = Worker("followers", lambda: self._task.step())
         telling = Worker("follower orders", lambda: self._orders.step())
         cordoning = Worker("cordon", lambda: self._cordon.step())

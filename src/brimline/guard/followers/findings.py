@@ -27,8 +27,7 @@ def explain_followers(
     config: GuardConfig, answers: Mapping[BrokerId, BrokerLogDirs] | Failure | None
 ) -> Iterator[Finding]:
     """``answers``: what every broker, this one included, says of its volumes; ``None``: nobody was asked."""
-    assert config.broker.node_id is not None
-    own = BrokerId(config.broker.node_id)
+    own = config.node_id
     if isinstance(answers, Failure):
         yield _finding(Weight.PROBLEM, f"the other brokers' disks are not known: {answers}")
     described = answers if isinstance(answers, Mapping) else {}

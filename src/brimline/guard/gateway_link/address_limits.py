@@ -12,7 +12,7 @@ from typing import Any
 
 from brimline.gateway.client import GatewayClient, control_socket
 from brimline.gateway.net.addresses import address_of, connections_by_address
-from brimline.model import BadInput, BrokerId, Failure, ObservationFailed
+from brimline.model import BadInput, Failure, ObservationFailed
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.address_rules import DEFAULT_ENTITY, ConnectionRules, ask_connection_rules
 from brimline.observe.properties.connection_limits import LARGEST_INT, PER_IP, PER_IP_OVERRIDES
@@ -43,8 +43,7 @@ class AddressTask:
 
 
 def address_task(config: GuardConfig) -> AddressTask:
-    assert config.broker.node_id is not None
-    broker = BrokerId(config.broker.node_id)
+    broker = config.node_id
     gateway = GatewayClient(control_socket(config))
 
     def ask() -> ConnectionRules:

@@ -16,7 +16,6 @@ from brimline.guard.landing.task import LandingReport, LandingSettings, LandingT
 from brimline.guard.percent.task import PercentReport
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.landing.sections import Sections
-from brimline.model import BrokerId
 from brimline.model.secrets import without_login
 from brimline.observe.cluster.topics import written_cluster_id
 from brimline.service.clock import Clock
@@ -92,13 +91,12 @@ class Landing:
         publish: Callable[[LandingReport], None],
     ) -> None:
         begun_with = config()
-        assert begun_with.broker.node_id is not None
         self._config = config
         self._may_read = may_read
         self._disks = disks
         self._percents = percents
         self._publish = publish
-        self._broker = BrokerId(begun_with.broker.node_id)
+        self._broker = begun_with.node_id
         uri = begun_with.text(keys.LANDING_URI)
         self._news = LandingNews(uri)
         # A client and scanners of its own: a survey may take long, and nobody waits for another's.

@@ -16,7 +16,7 @@ from brimline.guard.reclaim.survey import Surveyor
 from brimline.guard.reclaim.task import ReclaimParts, ReclaimTask
 from brimline.guard.reclaim.trims import guard_name
 from brimline.guard.reclaim.words import ReclaimNews
-from brimline.model import BrokerId, TopicPartition
+from brimline.model import TopicPartition
 from brimline.model.blast_radius import GroupsSeen
 from brimline.service.clock import Clock
 from brimline.service.worker import Worker
@@ -71,19 +71,18 @@ class Reclaims:
 
 
 def _parts(path: str, config: GuardConfig, clock: Clock) -> ReclaimParts:
-    assert config.broker.node_id is not None
-    client = BrokerClient(config.admin, BrokerId(config.broker.node_id), clock)
+    client = BrokerClient(config.admin, config.node_id, clock)
 
     def groups(partitions: Collection[TopicPartition]) -> GroupsSeen:
         return client.group_offsets(partitions, _PATIENCE_FOR_GROUPS)
 
     return ReclaimParts(
         surveyor=Surveyor(client, clock),
-        ledger=Ledger(config.state_dir, config.broker.node_id, clock.now),
+        ledger=Ledger(config.state_dir, config.node_id, clock.now),
         cluster=TrimCluster(config.admin),
         files_left=files_left,
         groups=groups,
         lock=DeviceLock(path),
         chance=random.random,
-        by=guard_name(config.broker.node_id),
+        by=guard_name(config.node_id),
     )

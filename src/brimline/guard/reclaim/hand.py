@@ -70,12 +70,11 @@ class HandCycles:
     """For one thread. ``by``: who says so."""
 
     def __init__(self, config: GuardConfig, clock: Clock, by: str, sleep: Callable[[float], None] = time.sleep) -> None:
-        assert config.broker.node_id is not None
         self._config = config
         self._clock = clock
         self._by = by
         self._sleep = sleep
-        self._ledger = Ledger(config.state_dir, config.broker.node_id, clock.now)
+        self._ledger = Ledger(config.state_dir, config.node_id, clock.now)
 
     @property
     def files(self) -> LedgerFiles:

@@ -128,8 +128,7 @@ class Preview:
 
 def preview(config: GuardConfig, clock: Clock, wanted: Wanted, say: Callable[[str], None]) -> Preview:
     """``say`` hears what is being looked at. Raises ``ObservationFailed`` when the broker gives no answer."""
-    assert config.broker.node_id is not None
-    broker = BrokerId(config.broker.node_id)
+    broker = config.node_id
     say("asking the cluster for its id")
     with closing(Connection(config.admin)) as connection:
         cluster = cluster_id(connection, Deadline(_PATIENCE))
@@ -175,8 +174,7 @@ def preview_of(
 
 
 def broker_client(config: GuardConfig, clock: Clock) -> BrokerClient:
-    assert config.broker.node_id is not None
-    return BrokerClient(config.admin, BrokerId(config.broker.node_id), clock)
+    return BrokerClient(config.admin, config.node_id, clock)
 
 
 def _chosen(survey: ReclaimSurvey, wanted: Wanted) -> list[int]:
