@@ -26,7 +26,6 @@ from brimline.guard.gateway_link.task import GatewayReport, RefusedLately
 from brimline.guard.http import Pages, Request, Response
 from brimline.guard.moves.task import MoveReport
 from brimline.guard.percent.task import PercentReport, PercentTask
-from brimline.guard.state_document import GuardState, state_document
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.catalogue import BROKER_CONNECTED
 from brimline.model import BrimlineError, BrokerId, Bytes, Failure, FailureKind, TopicPartition
@@ -35,6 +34,7 @@ from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
 from tests.guard.percent.test_task import PLAIN, ROWS, T0, TIERED
+from tests.guard.states import GuardState, state_document
 from tests.service.ticking import Answers, FakeDisks, TickingClock
 
 LIMITS = DiskLimits(max_used_percent=90, min_free_bytes=Bytes(0))
@@ -280,7 +280,7 @@ def test_something_else_at_that_address_is_one_sentence(text: str) -> None:
 def asked(state: GuardState, path: str, unhealthy: Callable[[], str | None] = lambda: None, **headers: str) -> Response:
     board = MetricBoard()
     board.put(BROKER_CONNECTED.single(1))
-    pages = Pages(board, lambda: state, lambda: None, unhealthy, lambda: None)
+    pages = Pages(board, lambda: state_document(state), lambda: None, unhealthy, lambda: None)
     return pages.respond(Request(method="GET", path=path, headers=headers))
 
 

@@ -7,15 +7,21 @@ from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import Peer, heard
-from brimline.disks.task import DiskSettings, DiskTask
+from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.guard.ballast.feature import ballast_families
 from brimline.guard.ballast.task import BallastStatus
+from brimline.guard.disks.published import disk_families
+from brimline.guard.feature import Core
 from brimline.guard.followers.cordon import CordonReport
+from brimline.guard.followers.published import cordon_families, order_families, peer_families
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
+from brimline.guard.gateway_link.feature import GatewayLink
 from brimline.guard.gateway_link.published import OF_A_GATEWAY_THAT_ANSWERS
 from brimline.guard.gateway_link.task import GatewayReport
+from brimline.guard.moves.feature import move_families
 from brimline.guard.moves.task import MoveReport
+from brimline.guard.percent.feature import Percentages
 from brimline.guard.percent.task import PercentTask
-from brimline.guard.publish import Publisher
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.metric import Metric
@@ -23,6 +29,7 @@ from brimline.model import BrokerId, Bytes, Failure, FailureKind, TopicPartition
 from brimline.observe.cluster.log_dirs import LedTopic
 from tests.decide.test_peer_disks import LIMITS, answer, described
 from tests.guard.brokers import FakeBroker, facts, held
+from tests.guard.files import config
 from tests.guard.followers.test_orders import FENCE
 from tests.guard.gateways import fence, refused, state
 from tests.guard.percent.test_task import DOWN, FOREVER, PLAIN, TIERED
@@ -36,7 +43,8 @@ class Published:
     def __init__(self) -> None:
         self.board = MetricBoard()
         self.clock = TickingClock()
-        self.publisher = Publisher(self.board, self.clock)
+        disks = DiskReport(volumes=(), limits=LIMITS, checked=0.0)
+        self.core = Core(config(""), self.clock, self.board, disks)
 
     def of(self, metric: Metric) -> dict[tuple[str, ...], float] | None:
         for family in self.board.families():
@@ -48,8 +56,8 @@ class Published:
         broker = FakeBroker(facts(ROWS, TOPICS, publishes_percentages=publishes_percentages))
         broker.remote = {TopicPartition(topic, 0): (Bytes(600), Bytes(40)) for topic in ("t", "forever")}
         broker.failure = failure
-        task = PercentTask(broker, self.clock, 300.0, 30.0, lambda report: self.publisher.percentages(report, publish))
-        task.step()
+        self.core.config = config(f"brimline.metrics.publish={publish}\n")
+        PercentTask(broker, self.clock, 300.0, 30.0, Percentages(self.core).changed).step()
 
 
 @pytest.fixture
@@ -110,7 +118,7 @@ def watched(published: Published, disks: FakeDisks, limits: DiskLimits) -> None:
     task.step()
     answers.wait(len(disks.usable))
     task.step()
-    published.publisher.disks(task.report)
+    published.board.put(*disk_families(task.report, published.clock.seconds()))
 
 
 def test_a_full_volume_is_1_for_each_of_its_log_dirs(published: Published) -> None:
@@ -148,7 +156,7 @@ def test_moves_into_a_full_log_dir_are_counted_held_up_or_not(
 ) -> None:
     moves = {"a": [TopicPartition("orders", 0), TopicPartition("orders", 1)]}
 
-    published.publisher.moves(MoveReport(moves=moves, is_held=is_held))
+    published.board.put(*move_families(MoveReport(moves=moves, is_held=is_held)))
 
     assert published.of(catalogue.MOVES_INTO_FULL) == {("a",): 2}
     assert published.of(catalogue.MOVES_PAUSED) == {("a",): paused}
@@ -163,10 +171,10 @@ def test_full_followers_are_published_and_healthy_brokers_only_counted(published
         topics=(LedTopic(name="orders", topic_id=None, partitions=(0, 2)),),
     )
 
-    published.publisher.peers(PeerReport(peers=peers, full=(full,), questions={"volumes": 7}))
+    published.board.put(*peer_families(PeerReport(peers=peers, full=(full,), questions={"volumes": 7})))
     for action in (FollowerAction.FENCE, None):
         orders = OrderReport(choice=FENCE, is_enforced=True, action=action, followers=(full,))
-        published.publisher.follower_orders(orders)
+        published.board.put(*order_families(orders))
         assert published.of(catalogue.FOLLOWER_PARTITIONS) == {("2", "fence"): 2}
         assert published.of(catalogue.FOLLOWER_HELD_BACK) == {("2", "fence"): 2 if action else 0}
 
@@ -179,7 +187,7 @@ def test_full_followers_are_published_and_healthy_brokers_only_counted(published
 def test_cordoned_log_dirs_are_published_with_who_did_it(published: Published) -> None:
     cordoned = Cordoned(ours=frozenset({"/a"}), theirs=frozenset({"/b"}))
 
-    published.publisher.cordons(CordonReport(cordoned=cordoned))
+    published.board.put(*cordon_families(CordonReport(cordoned=cordoned)))
 
     assert published.of(catalogue.CORDONED) == {("/a", "guard"): 1, ("/b", "operator"): 1}
 
@@ -191,7 +199,7 @@ def test_the_gateways_figures_are_published(published: Published) -> None:
         wouldHaveRefused=[refused(batches=2)],
     )
 
-    published.publisher.gateway(GatewayReport(is_wanted=True, state=answer))
+    GatewayLink(published.core).changed(GatewayReport(is_wanted=True, state=answer))
 
     assert published.of(catalogue.GATEWAY_UP) == {(): 1}
     assert published.of(catalogue.GATEWAY_CONNECTIONS) == {("CLIENT",): 7}
@@ -219,10 +227,10 @@ def test_the_gateways_figures_are_published(published: Published) -> None:
 
 def test_every_metric_of_a_gateway_is_published_and_withdrawn_together(published: Published) -> None:
     of_a_gateway = {metric for metric in catalogue.CATALOGUE if metric.name.startswith("gateway_")}
-    published.publisher.gateway(GatewayReport(is_wanted=True, state=state()))
+    GatewayLink(published.core).changed(GatewayReport(is_wanted=True, state=state()))
     while_up = {family.name for family in published.board.families()}
 
-    published.publisher.gateway(GatewayReport(is_wanted=True, failure=DOWN))
+    GatewayLink(published.core).changed(GatewayReport(is_wanted=True, failure=DOWN))
 
     assert while_up == {metric.name for metric in of_a_gateway}
     assert of_a_gateway - set(OF_A_GATEWAY_THAT_ANSWERS) == {catalogue.GATEWAY_UP}
@@ -232,7 +240,7 @@ def test_every_metric_of_a_gateway_is_published_and_withdrawn_together(published
 
 def test_ballasts(published: Published) -> None:
     status = BallastStatus(device="8:1", path="/a/.brimline-ballast", size=Bytes(7), wanted=Bytes(9), releases=2)
-    published.publisher.ballasts([status], Bytes(9))
+    published.board.put(*ballast_families([status], Bytes(9)))
 
     assert published.of(catalogue.BALLAST_BYTES) == {("/a", "8:1"): 7}
     assert published.of(catalogue.BALLAST_RELEASES) == {("/a", "8:1"): 2}

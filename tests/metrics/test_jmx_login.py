@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.guard.explain import Weight, explain_config
+from brimline.guard.explain import explain_config
+from brimline.guard.feature import Weight
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeStatus, JmxBridge

@@ -6,31 +6,17 @@ delays the answer by the stall timeout and no more.
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
-from brimline.act.broker_setting import BrokerSetting
-from brimline.act.move_pause import KEY, PAUSED
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
-from brimline.documents.gateway_state import GatewayState
-from brimline.gateway.client import GatewayClient, control_socket
-from brimline.gateway.net.source import seen_address
-from brimline.guard.ballast.findings import explain_ballast, explain_ledger
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.explain import Finding, Weight, explain_config, explain_disks
-from brimline.guard.followers.client import ClusterClient
-from brimline.guard.followers.findings import explain_followers
-from brimline.guard.gateway_link.checks import check_gateway
-from brimline.guard.gateway_link.findings import explain_addresses, explain_layout
+from brimline.guard.explain import explain_config, explain_disks
+from brimline.guard.feature import TOPICS, Finding, Looked, Weight
+from brimline.guard.features import FEATURES
 from brimline.guard.percent.percentages import led_tiered_partitions
-from brimline.guard.reclaim.findings import explain_ceiling, explain_rights, explain_survey
-from brimline.guard.reclaim.survey import Surveyor
 from brimline.metrics.jmx import why_no_jmx
 from brimline.model import (
-    BrokerId,
-    BrokerLogDirs,
     Failure,
     FailureKind,
     LogDirDescription,
@@ -39,10 +25,7 @@ from brimline.model import (
     human_bytes,
 )
 from brimline.model.secrets import without_login
-from brimline.observe.client.connection import Connection, Deadline
-from brimline.observe.cluster.address_rules import AddressRules, ask_address_rules
 from brimline.observe.cluster.partition_facts import PartitionFacts
-from brimline.observe.cluster.topics import may_delete_records
 from brimline.observe.volumes import VolumeReading, mount_points
 from brimline.service.clock import Clock
 from brimline.service.durable_files import why_untrusted
@@ -50,8 +33,6 @@ from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
 _POLL = 0.01
-_PATIENCE = timedelta(seconds=10)
-"""For what a gateway changes, which is asked only of a broker that has just answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +48,7 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
     report = _look_at_disks(config, clock)
     of_broker = list(_broker(config, report, clock))
     is_silent = any(finding.topic == "broker" and finding.weight is Weight.PROBLEM for finding in of_broker)
+    looked = Looked(config=config, clock=clock, disks=report, broker_answers=not is_silent)
     findings = [
         *explain_config(config),
         *explain_disks(config, report, mount_points()),
@@ -74,14 +56,9 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
         *_state_dir(config),
         *_jmx(config),
         *of_broker,
-        *(() if is_silent else _moves(config)),
-        *explain_ceiling(config, report),
-        *(() if is_silent else _reclaim(config, report, clock)),
-        *explain_ballast(config, report),
-        *explain_ledger(config, report),
-        *_gateway(config, broker_answers=not is_silent),
-        *explain_followers(config, None if is_silent else _volumes_of_all(config, clock)),
+        *(finding for feature in FEATURES for finding in feature.findings(looked)),
     ]
+    findings.sort(key=lambda finding: TOPICS.index(finding.topic))
     return CheckUp(findings=tuple(replace(each, sentence=without_login(each.sentence)) for each in findings))
 
 
@@ -222,79 +199,6 @@ def _tiered(reasons: set[Reason]) -> Iterator[Finding]:
     for reason in sorted(reasons):
         weight = Weight.NOTE if reason is Reason.CHANGING else Weight.PROBLEM
         yield _finding("permissions", weight, f"some tiered totals are not known: {reason.sentence}")
-
-
-def _moves(config: GuardConfig) -> Iterator[Finding]:
-    """Holding up moves into full log dirs takes rights that nothing else needs: to be missed before, not then."""
-    if not config.is_enforcing:
-        return
-    setting = BrokerSetting(config.admin, config.node_id, KEY)
-    try:
-        setting.own_value()
-        setting.check(PAUSED)
-    except ObservationFailed as error:
-        yield _finding("permissions", Weight.PROBLEM, f"moves into a full log dir cannot be held up: {error}")
-    finally:
-        setting.close()
-
-
-def _reclaim(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[Finding]:
-    """The same look, and the same plan, as the first cycle of a guard that were started now."""
-    if not config.has_ceiling:
-        return
-    readable = [path for volume in report.volumes if volume.reading.failure is None for path in volume.log_dirs]
-    client = BrokerClient(config.admin, config.node_id, clock)
-    try:
-        survey = Surveyor(client, clock).survey(config.reclaim_policy, readable)
-    except ObservationFailed as error:
-        yield _finding("reclaim", Weight.PROBLEM, f"it is not known what reclaim would do: {error.failure}")
-        return
-    finally:
-        client.close()
-    yield from explain_survey(config, survey)
-    try:
-        with closing(Connection(config.admin)) as connection:
-            may_delete = may_delete_records(connection, survey.facts.topics, _PATIENCE)
-    except ObservationFailed as error:
-        yield _finding("permissions", Weight.NOTE, f"whether records may be deleted is not known: {error.failure}")
-        return
-    yield from explain_rights(config, survey, may_delete)
-
-
-def _volumes_of_all(config: GuardConfig, clock: Clock) -> Mapping[BrokerId, BrokerLogDirs] | Failure:
-    client = ClusterClient(config.admin, config.node_id, clock)
-    try:
-        return client.volumes(client.brokers())
-    except ObservationFailed as error:
-        return error.failure
-    finally:
-        client.close()
-
-
-def _gateway(config: GuardConfig, *, broker_answers: bool) -> Iterator[Finding]:
-    def ask() -> GatewayState:
-        with GatewayClient(control_socket(config)) as client:
-            return client.state()
-
-    yield from explain_layout(config)
-    yield from check_gateway(config, ask)
-    if config.layout.fronted:
-        wish = config.text(keys.GATEWAY_SOURCE)
-        seen = {seen_address(wish, fronted.upstream) for fronted in config.layout.fronted}
-        asked = _address_rules(config) if broker_answers else None
-        yield from explain_addresses(config, asked, {address for address in seen if address is not None})
-
-
-def _address_rules(config: GuardConfig) -> AddressRules | None:
-    """``None``: the broker has fallen silent since it was asked for its replicas."""
-    try:
-        connection = Connection(config.admin)
-    except ObservationFailed:
-        return None
-    try:
-        return ask_address_rules(connection, config.node_id, Deadline(_PATIENCE))
-    finally:
-        connection.close()
 
 
 def _finding(topic: str, weight: Weight, sentence: str) -> Finding:

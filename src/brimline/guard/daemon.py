@@ -14,41 +14,23 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import TextIO
 
-from brimline.act.broker_setting import BrokerSetting
-from brimline.act.move_pause import KEY as MOVE_THROTTLE
-from brimline.act.move_pause import MovePause, PauseRecord
+from brimline import __version__
 from brimline.decide.ballast import BallastRule
 from brimline.decide.disk_state import DiskState
-from brimline.disks.sentences import (
-    enforcement_sentence,
-    reasons_of_full_log_dirs,
-    refusal,
-    state_sentence,
-)
+from brimline.disks.sentences import enforcement_sentence, refusal, state_sentence
 from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
-from brimline.gateway.client import GatewayClient, control_socket
-from brimline.guard.ballast.feature import Ballasts
-from brimline.guard.broker_client import BrokerClient
-from brimline.guard.followers.feature import Followers
-from brimline.guard.gateway_link.address_limits import address_task
-from brimline.guard.gateway_link.task import GatewayNews, GatewayReport, GatewayTask
+from brimline.guard.disks.published import check_ages, disk_families
+from brimline.guard.feature import Core
+from brimline.guard.features import FEATURES
 from brimline.guard.http import SMALL_PAGES, HttpServer, Pages
-from brimline.guard.landing.feature import Landing
-from brimline.guard.moves.task import MovePauseTask, MoveReport
-from brimline.guard.moves.words import MoveNews
 from brimline.guard.only_guard import OnlyGuard
-from brimline.guard.percent.task import PercentReport, PercentTask
-from brimline.guard.publish import Publisher
-from brimline.guard.reclaim.feature import Reclaims
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import ceiling_sentence
-from brimline.guard.scan_task import ScanReport, ScanTask
-from brimline.guard.state_document import GuardState
+from brimline.guard.state_document import head_document, state_document
+from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
-from brimline.model import BadInput, Bytes, Failure
-from brimline.observe.scan.names import partitions_moving_into
-from brimline.observe.scan.scanner import LogDirScanner
+from brimline.model import BadInput, Bytes
 from brimline.observe.volumes import mount_points
 from brimline.service import log_lines, signals
 from brimline.service.clock import Clock
@@ -76,7 +58,6 @@ class Guard:
         broker_cwd: str | None = None,
     ) -> None:
         self._only = OnlyGuard(config.state_dir, config.node_id)
-        self.config = config
         self._clock = clock
         self._log = log
         self._environment = environment
@@ -84,87 +65,38 @@ class Guard:
         self._started_at = clock.now()
         self._attention = threading.Event()
         self._signals: list[int] = []
-        self._broker_failure: Failure | None = None
-        self._gateway_news = GatewayNews()
         self._board = MetricBoard()
-        self._publisher = Publisher(self._board, clock)
-        self._bridge = self._jmx_bridge()
-        self._disk_worker = Worker("disks", self._step_disks)
+        disk_worker = Worker("disks", self._step_disks)
         self._disks = DiskTask(
-            config.broker.log_dirs, _disk_settings(config), clock, self._disk_worker.wake, self._say_disk_state
+            config.broker.log_dirs, _disk_settings(config), clock, disk_worker.wake, self._say_disk_state
         )
-        client = BrokerClient(config.admin, config.node_id, clock, self._may_read)
-        remote = config.broker.remote_task_interval if config.broker.is_remote_storage_enabled else None
-        self._percents = PercentTask(
-            client, clock, config.broker.retention_check_interval, remote, self._publish_percentages
-        )
-        gateway_worker = Worker("gateway", self._step_gateway)
-        self._gateway = GatewayTask(
-            GatewayClient(control_socket(config)),
-            clock,
-            gateway_worker.wake,
-            self._publish_gateway,
-            is_wanted=self._is_enforced,
-        )
-        move_worker = Worker("moves", self._step_moves)
-        self._move_pause = _move_pause(config, clock)
-        self._move_news = MoveNews(
-            config.node_id,
-            config.admin_access.servers,
-            self._move_pause.pause,
-            is_enforced=self._is_enforced,
-        )
-        self._moves = MovePauseTask(
-            self._move_pause,
-            partitions_moving_into,
-            clock,
-            move_worker.wake,
-            self._publish_moves,
-            is_enforced=self._is_enforced,
-        )
-        self._scans: dict[str, ScanReport] = {}
-        self._scan_lock = threading.Lock()
-        self._workers = [self._disk_worker, gateway_worker, move_worker, Worker("percentages", self._percents.step)]
-        if config.layout.fronted:
-            self._workers.append(Worker("address limits", address_task(config).step))
-        for path in config.broker.log_dirs:
-            task = ScanTask(
-                path, LogDirScanner(path).scan, clock, self._scan_interval, self._may_read, self._publish_scan
-            )
-            self._workers.append(Worker(f"scan of {path}", task.step))
-        self._ballasts = Ballasts(config, clock, self._ballast_bytes, self._look_at_disks, self._publisher.ballasts)
-        self._workers += self._ballasts.workers
-        self._reclaims = Reclaims(
-            config, clock, self._reclaim_settings, self._publisher.reclaims, self._publisher.reclaim_error
-        )
-        self._workers += self._reclaims.workers
-        self._followers = Followers(lambda: self.config, clock, self._publisher)
-        self._workers += self._followers.workers
-        self._landing = Landing(
-            lambda: self.config,
-            clock,
-            self._may_read,
-            lambda: self._disks.report,
-            lambda: self._percents.report,
-            self._publisher.landing,
-        )
-        self._workers += self._landing.workers
-        pages = Pages(self._board, self._state, self._refresh_ages, self._unhealthy, self._unready)
+
+        def look_at_disks() -> None:
+            self._disks.look_now()
+            disk_worker.wake()
+
+        self.core = Core(config, clock, self._board, self._disks.report, look_at_disks)
+        self._bridge = self._jmx_bridge()
+        self._features = [feature(self.core) for feature in FEATURES]
+        self._workers = [disk_worker, *(worker for feature in self._features for worker in feature.workers)]
+        pages = Pages(self._board, self._state, self._refresh, self._unhealthy, self._unready)
         self._http = HttpServer(
             config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond, SMALL_PAGES
         )
 
     def run(self) -> int:
         """Until a signal ends it; returns that signal's number."""
-        log_lines.set_up(self._log, self.config.text(keys.LOG_FORMAT), self.config.text(keys.LOG_LEVEL))
+        config = self.core.config
+        log_lines.set_up(self._log, config.text(keys.LOG_FORMAT), config.text(keys.LOG_LEVEL))
         threading.excepthook = self._say_dead_task
         signals.listen(self._notice)
-        for warning in (*self.config.warnings, *self._move_pause.warnings):
+        for warning in (*config.warnings, *(each for feature in self._features for each in feature.warnings)):
             say(logging.WARNING, "config", warning)
-        for problem in (self._only.warning, why_untrusted(self.config.state_dir)):
+        for problem in (self._only.warning, why_untrusted(config.state_dir)):
             if problem is not None:
                 say(logging.WARNING, "no-state", f"{keys.STATE_DIR.name}: {problem}")
-        self._publisher.guard(self.config.node_id, self.config.text(keys.ENFORCEMENT), self._started_at.timestamp())
+        info = catalogue.GUARD_INFO.family(((__version__, str(config.node_id), config.text(keys.ENFORCEMENT)),), (1,))
+        self._board.put(info, catalogue.START_TIME.single(self._started_at.timestamp()))
         self._first_look()
         port = self._http.start()
         if self._bridge is not None:
@@ -175,10 +107,10 @@ class Guard:
         say(
             logging.INFO,
             "started",
-            f"watching {', '.join(self.config.broker.log_dirs)} of broker {self.config.node_id}; "
-            f"http://{self.config.text(keys.METRICS_HOST)}:{port}/metrics; "
-            f"{enforcement_sentence(enforced=self._is_enforced)}; {ceiling_sentence(self._reclaim_settings())}",
-            broker=self.config.node_id,
+            f"watching {', '.join(config.broker.log_dirs)} of broker {config.node_id}; "
+            f"http://{config.text(keys.METRICS_HOST)}:{port}/metrics; "
+            f"{enforcement_sentence(enforced=config.is_enforcing)}; {ceiling_sentence(ReclaimSettings.of(config))}",
+            broker=config.node_id,
             port=port,
         )
         number = self._until_the_end()
@@ -204,7 +136,7 @@ class Guard:
                 self.reload()
             for worker in self._workers:
                 if not worker.is_alive:
-                    self._publisher.error(f"{worker.name}-task-died")
+                    self.core.count(catalogue.ERRORS, f"{worker.name}-task-died")
                     worker.start()
 
     def _end(self, number: int) -> None:
@@ -220,85 +152,39 @@ class Guard:
 
     def reload(self) -> None:
         """SIGHUP: what can change without a restart does; everything else is named."""
+        core = self.core
         try:
-            read = load_config(self.config.path, self._environment, self._broker_cwd)
-        except BadConfig as bad:
-            for problem in bad.problems:
-                say(logging.ERROR, "reload-refused", f"nothing was changed: {problem}")
-            self._publisher.reload("refused")
-            return
+            read = load_config(core.config.path, self._environment, self._broker_cwd)
         except BadInput as problem:
-            say(logging.ERROR, "reload-refused", f"nothing was changed: {problem}")
-            self._publisher.reload("refused")
+            for each in problem.problems if isinstance(problem, BadConfig) else (problem,):
+                say(logging.ERROR, "reload-refused", f"nothing was changed: {each}")
+            core.count(catalogue.RELOADS, "refused")
             return
-        self.config, changes = reloaded(self.config, read)
-        for warning in self.config.warnings:
+        core.config, changes = reloaded(core.config, read)
+        for warning in core.config.warnings:
             say(logging.WARNING, "config", warning)
         for change in changes:
             level = logging.INFO if change.takes_effect else logging.WARNING
             say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
-        self._publisher.reload("applied" if changes else "unchanged")
+        core.count(catalogue.RELOADS, "applied" if changes else "unchanged")
         if not changes:
             say(logging.INFO, "reloaded", "the properties file says what it said before")
             return
-        log_lines.set_up(self._log, self.config.text(keys.LOG_FORMAT), self.config.text(keys.LOG_LEVEL))
-        self._disks.settings = _disk_settings(self.config)
+        log_lines.set_up(self._log, core.config.text(keys.LOG_FORMAT), core.config.text(keys.LOG_LEVEL))
+        self._disks.settings = _disk_settings(core.config)
         self._disks.look_now()
+        for feature in self._features:
+            feature.reloaded()
         for worker in self._workers:
             worker.wake()
-        self._publisher.percentages(self._percents.report, self.config.text(keys.PUBLISH))
 
     def _step_disks(self) -> float:
         wait = self._disks.step()
-        self._gateway.decided(reasons_of_full_log_dirs(self._disks.report))
-        self._moves.decided(self._disks.report)
-        self._followers.decided(self._disks.report)
-        self._ballasts.decided(self._disks.report)
-        self._reclaims.decided(self._disks.report)
-        self._publisher.disks(self._disks.report)
+        self.core.disks = self._disks.report
+        for feature in self._features:
+            feature.decided(self.core.disks)
+        self._board.put(*disk_families(self.core.disks, self._clock.seconds()))
         return wait
-
-    def _look_at_disks(self) -> None:
-        self._disks.look_now()
-        self._disk_worker.wake()
-
-    def _ballast_bytes(self) -> Bytes:
-        return Bytes(self.config.number(keys.BALLAST_BYTES))
-
-    def _reclaim_settings(self) -> ReclaimSettings:
-        return ReclaimSettings.of(self.config)
-
-    def _step_gateway(self) -> float:
-        return self._gateway.step()
-
-    def _step_moves(self) -> float:
-        return self._moves.step()
-
-    def _publish_moves(self, report: MoveReport) -> None:
-        self._publisher.moves(report)
-        self._move_news.tell(report)
-
-    def _publish_gateway(self, report: GatewayReport) -> None:
-        self._publisher.gateway(report)
-        self._gateway_news.tell(report)
-
-    def _publish_percentages(self, report: PercentReport) -> None:
-        self._publisher.percentages(report, self.config.text(keys.PUBLISH))
-        failure = report.failure
-        if failure != self._broker_failure:
-            self._broker_failure = failure
-            if failure is None:
-                say(logging.INFO, "broker-answers", "the broker answers; retention percentages are computed")
-            else:
-                say(logging.WARNING, "broker-silent", f"no retention percentages: {failure}", kind=failure.kind.value)
-
-    def _scan_interval(self) -> float:
-        return self.config.seconds(keys.SCAN_INTERVAL)
-
-    def _publish_scan(self, report: ScanReport) -> None:
-        with self._scan_lock:
-            self._scans = {**self._scans, report.scan.path: report}  # replaced, never changed: others read it
-            self._publisher.scans(list(self._scans.values()))
 
     def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
         say(
@@ -311,10 +197,11 @@ class Guard:
             total_bytes=volume.reading.total_bytes,
             usable_bytes=volume.reading.usable_bytes,
         )
-        if (act := refusal(volume, enforced=self._is_enforced)) is not None:
-            say(logging.WARNING, "refuse" if self._is_enforced else "observe", act, device=volume.reading.device)
+        enforced = self.core.config.is_enforcing
+        if (act := refusal(volume, enforced=enforced)) is not None:
+            say(logging.WARNING, "refuse" if enforced else "observe", act, device=volume.reading.device)
         if volume.reading.failure is not None:
-            self._publisher.error(volume.reading.failure.kind.value)
+            self.core.count(catalogue.ERRORS, volume.reading.failure.kind.value)
 
     def _say_dead_task(self, dead: threading.ExceptHookArgs) -> None:
         name = dead.thread.name if dead.thread else "unknown"
@@ -329,68 +216,47 @@ class Guard:
         self._signals.append(number)
         self._attention.set()
 
-    def _may_read(self, log_dir: str) -> bool:
-        """A log dir that cannot be watched may hang whoever lists it."""
-        volumes = self._disks.report.volumes
-        return any(log_dir in volume.log_dirs and volume.state is not DiskState.UNKNOWN for volume in volumes)
-
-    def _refresh_ages(self) -> None:
-        self._publisher.check_ages(self._disks.report)
-        self._publisher.percentage_ages(self._percents.report)
-        self._publisher.scan_ages(list(self._scans.values()))
-        if self._landing.report is not None:
-            self._publisher.landing_age(self._landing.report)
+    def _refresh(self) -> None:
+        """What grows between two looks is worked out when somebody asks."""
+        families = [family for feature in self._features for family in feature.current()]
+        self._board.put(*check_ages(self.core.disks, self._clock.seconds()), *families)
         if self._bridge is not None:
             self._board.put(*self._bridge.state.families())
 
-    def _state(self) -> GuardState:
-        return GuardState(
+    def _state(self) -> bytes:
+        core, seconds = self.core, self._clock.seconds()
+        head = head_document(
+            core.config,
+            core.disks,
+            core.percents,
             now=self._clock.now(),
-            seconds=self._clock.seconds(),
             started_at=self._started_at,
-            config=self.config,
-            disks=self._disks.report,
-            percents=self._percents.report,
             mount_points=mount_points(),
-            gateway=self._gateway.report,
-            moves=self._moves.report,
-            peers=self._followers.peers,
-            orders=self._followers.orders,
-            cordon=self._followers.cordon,
-            ballasts=self._ballasts.statuses,
-            reclaims=self._reclaims.reports,
-            landing=self._landing.report,
-            dead_tasks=[worker.name for worker in self._workers if not worker.is_alive],
+            dead_tasks=self._dead_tasks,
         )
+        return state_document([head, *(feature.document(seconds) for feature in self._features)])
 
     @property
-    def _is_enforced(self) -> bool:
-        return self.config.text(keys.ENFORCEMENT) == keys.GATEWAY
+    def _dead_tasks(self) -> list[str]:
+        return [worker.name for worker in self._workers if not worker.is_alive]
 
     def _unhealthy(self) -> str | None:
-        dead = [worker.name for worker in self._workers if not worker.is_alive]
-        if dead:
+        if dead := self._dead_tasks:
             return f"tasks that died: {', '.join(dead)}"
-        silent = self._clock.seconds() - self._disks.report.checked
+        silent = self._clock.seconds() - self.core.disks.checked
         return f"the disks were last judged {silent:.0f} s ago" if silent > _SILENCE else None
 
     def _unready(self) -> str | None:
         """Not one disk can be watched: then the guard guards nothing."""
-        volumes = self._disks.report.volumes
+        volumes = self.core.disks.volumes
         if any(volume.state is not DiskState.UNKNOWN for volume in volumes):
             return None
         return "; ".join(str(volume.reading.failure) for volume in volumes)
 
     def _jmx_bridge(self) -> JmxBridge | None:
-        if self.config.jmx is None:
+        if self.core.config.jmx is None:
             return None
-        return JmxBridge.to_jvm(self.config.jmx, self._board.families, _say_bridge_state)
-
-
-def _move_pause(config: GuardConfig, clock: Clock) -> MovePause:
-    setting = BrokerSetting(config.admin, config.node_id, MOVE_THROTTLE)
-    record = PauseRecord(config.state_dir / f"move-pause-{config.node_id}.json", MOVE_THROTTLE)
-    return MovePause(setting, record, clock.now)
+        return JmxBridge.to_jvm(self.core.config.jmx, self._board.families, _say_bridge_state)
 
 
 def _say_bridge_state(state: BridgeState) -> None:

@@ -1,35 +1,15 @@
-"""The effective configuration in plain words, and what is wrong with it. Pure: facts in, sentences out.
-
-A finding has a weight. PROBLEM: the guard cannot do a part of its work. WARNING: it can, but not what was probably
-meant. NOTE and FINE are for the reader's peace of mind.
-"""
+"""The effective configuration in plain words, and what is wrong with it. Pure: facts in, sentences out."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
 
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState, limits_never_met
 from brimline.disks.sentences import how_full, named_log_dirs, refusal, state_sentence
 from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.guard.feature import Finding, Weight
 from brimline.metrics.jmx_settings import USER, JmxSettings
 from brimline.model import Bytes, human_bytes, human_percent
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
-
-
-class Weight(Enum):
-    FINE = "fine"
-    NOTE = "note"
-    WARNING = "warning"
-    PROBLEM = "problem"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    topic: str
-    """What it is about: configuration, volumes, limits, permissions, broker, reclaim, ballast, gateway, followers."""
-    weight: Weight
-    sentence: str
 
 
 def explain_config(config: GuardConfig) -> Iterator[Finding]:

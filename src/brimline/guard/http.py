@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from brimline.guard.state_document import GuardState, state_document
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.exposition import expose
 from brimline.metrics.prometheus import PrometheusRenderer
@@ -204,12 +203,12 @@ _INDEX = b"""Brimline guard: /metrics (Prometheus), /v1/state (JSON), /healthz, 
 
 
 class Pages:
-    """``refresh`` is called before metrics are rendered: ages are worked out when somebody asks."""
+    """``refresh`` is called before metrics are rendered: ages are worked out when somebody asks. ``state`` is JSON."""
 
     def __init__(
         self,
         board: MetricBoard,
-        state: Callable[[], GuardState],
+        state: Callable[[], bytes],
         refresh: Callable[[], None],
         unhealthy: Callable[[], str | None],
         unready: Callable[[], str | None],
@@ -226,7 +225,7 @@ class Pages:
             case "/metrics":
                 return self._metrics(request)
             case "/v1/state":
-                return Response(body=state_document(self._state()), content_type="application/json")
+                return Response(body=self._state(), content_type="application/json")
             case "/healthz":
                 return _verdict(self._unhealthy())
             case "/readyz":

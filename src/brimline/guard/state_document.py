@@ -78,157 +78,60 @@ Keys are added, never changed or removed, while ``version`` stays.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-import numpy as np
-
 from brimline import __version__
-from brimline.disks.sentences import would_do
-from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.guard.ballast.feature import ballast_document
-from brimline.guard.ballast.task import BallastStatus
-from brimline.guard.followers.cordon import CordonReport
-from brimline.guard.followers.published import cordon_document, follower_document
-from brimline.guard.followers.report import OrderReport, PeerReport
-from brimline.guard.gateway_link.published import failure_document, gateway_document, time_text
-from brimline.guard.gateway_link.task import GatewayReport
-from brimline.guard.landing.feature import landing_document
-from brimline.guard.landing.task import LandingReport
-from brimline.guard.moves.task import MoveReport
-from brimline.guard.moves.words import move_document
-from brimline.guard.percent.percentages import Column
+from brimline.disks.task import DiskReport
+from brimline.documents.parts import failure_document
+from brimline.guard.disks.published import volumes_document
 from brimline.guard.percent.task import PercentReport
-from brimline.guard.reclaim.published import reclaim_document
-from brimline.guard.reclaim.report import ReclaimReport
-from brimline.guard.reclaim.settings import ReclaimSettings
-from brimline.model import Bytes, used_percent
+from brimline.model.times import time_text
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
 FORMAT, VERSION = "brimline.guard-state", 1
-_HIGHEST = 10
-
-Json = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardState:
-    """Everything that the document tells, gathered at one moment."""
-
-    now: datetime
-    seconds: float
-    started_at: datetime
-    config: GuardConfig
-    disks: DiskReport
-    percents: PercentReport
-    mount_points: Mapping[str, str]
-    gateway: GatewayReport
-    moves: MoveReport
-    peers: PeerReport
-    orders: OrderReport
-    cordon: CordonReport
-    ballasts: Sequence[BallastStatus] = ()
-    reclaims: Sequence[ReclaimReport] = ()
-    landing: LandingReport | None = None
-    dead_tasks: Sequence[str] = ()
-
-
-def state_document(state: GuardState) -> bytes:
-    config = state.config
-    document = {
+def head_document(
+    config: GuardConfig,
+    disks: DiskReport,
+    percents: PercentReport,
+    *,
+    now: datetime,
+    started_at: datetime,
+    mount_points: Mapping[str, str],
+    dead_tasks: Sequence[str] = (),
+) -> Mapping[str, object]:
+    """What is there before any feature."""
+    return {
         "format": FORMAT,
         "version": VERSION,
-        "observedAt": time_text(state.now),
+        "observedAt": time_text(now),
         "guard": {
             "version": __version__,
-            "startedAt": time_text(state.started_at),
+            "startedAt": time_text(started_at),
             "enforcement": config.text(keys.ENFORCEMENT),
             "config": config.path,
-            "deadTasks": list(state.dead_tasks),
+            "deadTasks": list(dead_tasks),
         },
         "broker": {
             "id": config.node_id,
-            "connected": state.percents.publishes_percentages is not None and state.percents.failure is None,
-            "publishesPercentages": state.percents.publishes_percentages,
-            "failure": failure_document(state.percents.failure),
+            "connected": percents.publishes_percentages is not None and percents.failure is None,
+            "publishesPercentages": percents.publishes_percentages,
+            "failure": failure_document(percents.failure),
         },
         "limits": {
-            "maxUsedPercent": state.disks.limits.max_used_percent,
-            "minFreeBytes": state.disks.limits.min_free_bytes,
-            "releaseMarginPercent": state.disks.limits.release_margin_percent,
+            "maxUsedPercent": disks.limits.max_used_percent,
+            "minFreeBytes": disks.limits.min_free_bytes,
+            "releaseMarginPercent": disks.limits.release_margin_percent,
             "retentionDiskUsagePercent": config.number(keys.RETENTION_PERCENT),
             "checkIntervalMs": config.number(keys.CHECK_INTERVAL),
         },
-        "volumes": [_volume(volume, state) for volume in state.disks.volumes],
-        "moves": _moves(state),
-        "followers": follower_document(state.peers, state.orders, state.seconds),
-        "cordon": cordon_document(state.cordon),
-        "ballast": ballast_document(state.ballasts, Bytes(config.number(keys.BALLAST_BYTES))),
-        "reclaim": reclaim_document(state.reclaims, ReclaimSettings.of(config), state.seconds),
-        "gateway": gateway_document(state.gateway, config.path),
-        "retention": _retention(state),
-        "landing": landing_document(state.landing, config.text(keys.LANDING_URI), state.seconds),
+        "volumes": volumes_document(disks, mount_points, enforced=config.is_enforcing),
     }
+
+
+def state_document(parts: Iterable[Mapping[str, object]]) -> bytes:
+    document = {name: member for part in parts for name, member in part.items()}
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-def _volume(volume: VolumeStatus, state: GuardState) -> Json:
-    reading = volume.reading
-    known = reading.total_bytes is not None and reading.usable_bytes is not None
-    return {
-        "device": reading.device,
-        "mountPoint": state.mount_points.get(reading.device),
-        "logDirs": list(volume.log_dirs),
-        "state": volume.state.value,
-        "breaches": [breach.value for breach in volume.breaches],
-        "totalBytes": reading.total_bytes,
-        "usableBytes": reading.usable_bytes,
-        "reservedBytes": reading.reserved_bytes,
-        "usedPercent": round(used_percent(reading.total_bytes or 0, reading.usable_bytes or 0), 3) if known else None,
-        "bytesToLimit": volume.bytes_to_limit,
-        "fillRateBytesPerSecond": None if volume.fill_rate is None else round(volume.fill_rate, 1),
-        "secondsToLimit": None if volume.seconds_left is None else round(volume.seconds_left, 1),
-        "nextLookSeconds": round(volume.next_look, 3),
-        "observedAt": time_text(reading.observed_at),
-        "failure": failure_document(reading.failure),
-        "wouldDo": would_do(volume, enforced=state.gateway.is_wanted),
-    }
-
-
-def _moves(state: GuardState) -> Json | None:
-    config = state.config
-    broker = config.node_id
-    return move_document(state.moves, broker, config.admin_access.servers, enforced=config.is_enforcing)
-
-
-def _retention(state: GuardState) -> Json:
-    plain, tiered = state.percents.plain, state.percents.tiered
-    return {
-        "plain": None
-        if plain is None
-        else {
-            **_column(plain.current, state.seconds - plain.seconds),
-            "unknown": {topic: failure.message for topic, failure in plain.unknown.items()},
-        },
-        "tiered": None
-        if tiered is None
-        else {
-            **_column(tiered.total, state.seconds - tiered.seconds),
-            "unknown": {str(partition): reason.sentence for partition, reason in tiered.unknown.items()},
-        },
-    }
-
-
-def _column(column: Column, age: float) -> Json:
-    fullest = np.argsort(-column.values, kind="stable")[:_HIGHEST].tolist()
-    return {
-        "ageSeconds": round(age, 3),
-        "partitions": len(column),
-        "over100": int((column.values > 100).sum()),
-        "highest": [
-            {"topic": column.rows[row][0], "partition": int(column.rows[row][1]), "percent": int(column.values[row])}
-            for row in fullest
-        ],
-    }

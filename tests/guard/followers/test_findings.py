@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from brimline.guard.explain import Finding, Weight
+from brimline.guard.feature import Finding, Weight
 from brimline.guard.followers.findings import explain_followers
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind
 from tests.decide.test_peer_disks import SILENCE, answer, described, silence

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brimline.documents.gateway_state import GatewayState
-from brimline.guard.explain import Finding, Weight
+from brimline.guard.feature import Finding, Weight
 from brimline.guard.gateway_link.checks import check_gateway, check_key_stores, check_ports, check_state_dir
 from brimline.model import Failure, FailureKind, ObservationFailed
 from brimline.observe.properties.pem_stores import load_key

@@ -10,9 +10,8 @@ from typing import cast
 import pytest
 
 from brimline.guard.landing.child import Delivered, WriterFailed
-from brimline.guard.landing.feature import LandingNews, landing_document
+from brimline.guard.landing.feature import LandingNews, landing_document, landing_families
 from brimline.guard.landing.task import LandingReport, LandingSettings, LandingTask
-from brimline.guard.publish import Publisher
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.landing.header import Header, Source
 from brimline.landing.sections import Sections
@@ -184,10 +183,10 @@ def test_the_state_document_shows_no_secret() -> None:
 
 def test_metrics_count_and_age() -> None:
     board, clock = MetricBoard(), TickingClock()
-    publisher = Publisher(board, clock)
-    publisher.landing(LandingReport(failed=1))
+    board.put(*landing_families(LandingReport(failed=1), clock.seconds()))
     before = {family.name for family in board.families()}
-    publisher.landing(LandingReport(sent=3, bytes=10, took=0.5, landed=clock.seconds() - 7))
+    landed = LandingReport(sent=3, bytes=10, took=0.5, landed=clock.seconds() - 7)
+    board.put(*landing_families(landed, clock.seconds()))
     values = {family.name: list(family.values) for family in board.families()}
 
     assert "landing_age_seconds" not in before

@@ -9,7 +9,7 @@ from brimline.decide.disk_state import DiskState
 from brimline.decide.reclaim.plan import plan
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.guard.explain import Finding, Weight
+from brimline.guard.feature import Finding, Weight
 from brimline.guard.reclaim.findings import explain_ceiling, explain_rights, explain_survey
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.model import BrokerId, BrokerLogDirs, Bytes

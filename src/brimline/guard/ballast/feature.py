@@ -5,20 +5,23 @@ The ballasts of all volumes: a task, a thread and a ledger of its own for every 
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from brimline.act.ledger.entries import BallastAct
 from brimline.act.ledger.ledger import Ledger
 from brimline.decide.ballast import BallastDecision
 from brimline.disks.task import DiskReport
+from brimline.documents.parts import Json
+from brimline.guard.ballast.findings import explain_ballast, explain_ledger
 from brimline.guard.ballast.task import BallastStatus, BallastTask
+from brimline.guard.feature import Core, Feature, Finding, Looked
+from brimline.metrics import catalogue
+from brimline.metrics.metric import MetricFamily
 from brimline.model import Bytes, human_bytes
-from brimline.service.clock import Clock
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
-from brimline.settings.config import GuardConfig
-
-Json = Mapping[str, object]
+from brimline.settings import keys
 
 _ACTS = {
     BallastAct.ALLOCATED: (logging.INFO, "there is a ballast of {size} now: {path}"),
@@ -103,21 +106,11 @@ def _hindrance(status: BallastStatus) -> str | None:
     return None
 
 
-class Ballasts:
-    """``look`` has the disks read again; ``publish`` is told of all ballasts whenever one has been looked after."""
-
-    def __init__(
-        self,
-        config: GuardConfig,
-        clock: Clock,
-        wanted: Callable[[], Bytes],
-        look: Callable[[], None],
-        publish: Callable[[Sequence[BallastStatus], Bytes], None],
-    ) -> None:
-        self._wanted = wanted
-        self._publish = publish
+class Ballasts(Feature):
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
         self._tasks: list[BallastTask] = []
-        self.workers = [self._worker(path, config, clock, look) for path in config.broker.log_dirs]
+        self.workers = [self._worker(path) for path in core.config.broker.log_dirs]
 
     @property
     def statuses(self) -> tuple[BallastStatus, ...]:
@@ -125,30 +118,50 @@ class Ballasts:
         return tuple(status for task in self._tasks if (status := task.status) is not None)
 
     def decided(self, disks: DiskReport) -> None:
-        """From the disks' thread; returns at once."""
         for task in self._tasks:
             task.decided(disks)
 
-    def _worker(self, path: str, config: GuardConfig, clock: Clock, look: Callable[[], None]) -> Worker:
+    def document(self, seconds: float) -> Mapping[str, object]:
+        return {"ballast": ballast_document(self.statuses, self._wanted())}
+
+    @classmethod
+    def findings(cls, looked: Looked) -> Iterator[Finding]:
+        yield from explain_ballast(looked.config, looked.disks)
+        yield from explain_ledger(looked.config, looked.disks)
+
+    def _wanted(self) -> Bytes:
+        return Bytes(self.core.config.number(keys.BALLAST_BYTES))
+
+    def _worker(self, path: str) -> Worker:
+        core, config = self.core, self.core.config
         news = BallastNews()
 
         def changed(status: BallastStatus) -> None:
-            self._publish(self.statuses, self._wanted())
+            core.board.put(*ballast_families(self.statuses, self._wanted()))
             news.tell(status)
 
         worker = Worker(f"ballast of {path}", lambda: task.step())
         task = BallastTask(
             path,
             config.broker.log_dirs,
-            Ledger(config.state_dir, config.node_id, clock.now, sleep=_impatiently),
-            clock,
+            Ledger(config.state_dir, core.broker, core.clock.now, sleep=_impatiently),
+            core.clock,
             self._wanted,
             worker.wake,
-            look,
+            core.look_at_disks,
             changed,
         )
         self._tasks.append(task)
         return worker
+
+
+def ballast_families(statuses: Sequence[BallastStatus], wanted: Bytes) -> list[MetricFamily]:
+    rows = tuple((str(Path(status.path).parent), status.device) for status in statuses)
+    return [
+        catalogue.BALLAST_BYTES.family(rows, [status.size for status in statuses]),
+        catalogue.BALLAST_WANTED.single(wanted),
+        catalogue.BALLAST_RELEASES.family(rows, [status.releases for status in statuses]),
+    ]
 
 
 def _impatiently(seconds: float) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import Peer, PeerState, heard
-from brimline.guard.explain import Finding, Weight
-from brimline.guard.followers.feature import follower_choice
-from brimline.guard.followers.report import why_peer_is_full
+from brimline.guard.feature import Finding, Weight
+from brimline.guard.followers.report import follower_choice, why_peer_is_full
 from brimline.guard.followers.words import named_brokers
 from brimline.model import BrokerId, BrokerLogDirs, Failure
 from brimline.settings import keys

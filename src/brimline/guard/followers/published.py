@@ -6,10 +6,10 @@ The other brokers' disks, full followers and cordoned log dirs as families of th
 from collections.abc import Mapping
 
 from brimline.decide.peer_disks import PeerState
+from brimline.documents.parts import failure_document
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.guard.followers.words import WHAT_TO_DO, action_sentence, follower_sentence
-from brimline.guard.gateway_link.published import failure_document
 from brimline.metrics import catalogue
 from brimline.metrics.metric import MetricFamily
 

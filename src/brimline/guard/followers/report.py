@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 
 from brimline.decide.admission import why_full
 from brimline.decide.disk_state import DiskLimits
-from brimline.decide.followers import Choice, FollowerAction
+from brimline.decide.followers import Choice, FollowerAction, choose_action
 from brimline.decide.peer_disks import Peer, PeerLogDir, PeerState
 from brimline.model import BrokerId, Failure
 from brimline.observe.cluster.log_dirs import LedTopic
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +67,12 @@ class OrderReport:
 def why_peer_is_full(log_dir: PeerLogDir, limits: DiskLimits) -> str:
     assert log_dir.space is not None
     return why_full(log_dir.path, log_dir.space, limits)
+
+
+def follower_choice(config: GuardConfig) -> Choice:
+    fronted = config.layout.fronted
+    return choose_action(
+        config.text(keys.FOLLOWER_ACTION),
+        carries_replication=any(each.carries_replication for each in fronted),
+        carries_clients=bool(fronted),
+    )

@@ -14,7 +14,13 @@ from brimline.gateway.client import GatewayClient, control_socket
 from brimline.gateway.net.addresses import address_of, connections_by_address
 from brimline.model import BadInput, Failure, ObservationFailed
 from brimline.observe.client.connection import Connection, Deadline
-from brimline.observe.cluster.address_rules import DEFAULT_ENTITY, ConnectionRules, ask_connection_rules
+from brimline.observe.cluster.address_rules import (
+    DEFAULT_ENTITY,
+    AddressRules,
+    ConnectionRules,
+    ask_address_rules,
+    ask_connection_rules,
+)
 from brimline.observe.properties.connection_limits import LARGEST_INT, PER_IP, PER_IP_OVERRIDES
 from brimline.settings.config import GuardConfig
 
@@ -22,6 +28,7 @@ _INTERVAL = 60.0
 _SOONER = 5.0
 """While the broker or the gateway does not answer."""
 _PATIENCE = timedelta(seconds=30)
+_PATIENCE_OF_DOCTOR = timedelta(seconds=10)
 
 
 class AddressTask:
@@ -64,3 +71,15 @@ def _in_words_of_the_gateway(rules: ConnectionRules) -> dict[str, Any]:
         rates = {address_of((host,)): rate for host, rate in rules.quotas_by_address.items()}
         said |= {"perSecond": rates.pop(DEFAULT_ENTITY, None), "perSecondOf": rates}
     return said
+
+
+def ask_rules(config: GuardConfig) -> AddressRules | None:
+    """``None``: the broker has fallen silent since it was asked for its replicas."""
+    try:
+        connection = Connection(config.admin)
+    except ObservationFailed:
+        return None
+    try:
+        return ask_address_rules(connection, config.node_id, Deadline(_PATIENCE_OF_DOCTOR))
+    finally:
+        connection.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from brimline.documents.gateway_state import GatewayState
 from brimline.gateway.net.tls import ServerTls
-from brimline.guard.explain import Finding, Weight
+from brimline.guard.feature import Finding, Weight
 from brimline.guard.gateway_link.findings import concerns_gateway, gateway_finding, hole_weight
 from brimline.model import BadInput, FailureKind, ObservationFailed
 from brimline.settings import keys

@@ -7,7 +7,7 @@ should know before switching.
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping
 
-from brimline.guard.explain import Finding, Weight
+from brimline.guard.feature import Finding, Weight
 from brimline.model import Failure, FailureKind
 from brimline.observe.cluster.address_rules import AddressRules
 from brimline.observe.properties.connection_limits import (

@@ -3,17 +3,15 @@
 A gateway's figures as families of the catalogue. Pure: a state in, families out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
 
 from brimline.disks.sentences import how_to_lift
 from brimline.documents.gateway_state import Fence, GatewayListener, GatewayState, Refused, SkippedFetches
+from brimline.documents.parts import Json, failure_document
 from brimline.guard.gateway_link.task import GatewayReport, Lately
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
-from brimline.model import Failure
-
-Json = Mapping[str, object]
+from brimline.model.times import time_text
 
 
 def gateway_document(report: GatewayReport, config_path: str) -> Json | None:
@@ -84,14 +82,6 @@ def _refused(row: Refused) -> Json:
 def _sum(rows: Iterable[Refused]) -> Json:
     counted = list(rows)
     return {"batches": sum(row.batches for row in counted), "bytes": sum(row.bytes for row in counted)}
-
-
-def failure_document(failure: Failure | None) -> Json | None:
-    return None if failure is None else {"kind": failure.kind.value, "message": failure.message}
-
-
-def time_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 OF_A_GATEWAY_THAT_ANSWERS: tuple[Metric, ...] = (

@@ -1,30 +1,23 @@
-"""The part of ``/v1/state`` about snapshots.
-
-Snapshots in the guard's log: a line when they stop reaching the landing place, and one when they do again.
-
-Snapshots for the fleet, as the guard has them: nothing without a landing place, else one task and its news.
-"""
+"""Snapshots for the fleet, as the guard has them: one task, its figures, and its lines in the log."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from brimline.disks.task import DiskReport
+from brimline.documents.parts import Json
 from brimline.guard.broker_client import BrokerClient
+from brimline.guard.feature import Core, Feature
 from brimline.guard.landing.child import SnapshotWriter
 from brimline.guard.landing.facts import snapshot_sections
 from brimline.guard.landing.task import LandingReport, LandingSettings, LandingTask
-from brimline.guard.percent.task import PercentReport
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.landing.sections import Sections
+from brimline.metrics import catalogue
+from brimline.metrics.metric import MetricFamily
 from brimline.model.secrets import without_login
 from brimline.observe.cluster.topics import written_cluster_id
-from brimline.service.clock import Clock
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings import keys
-from brimline.settings.config import GuardConfig
-
-Json = Mapping[str, object]
 
 
 def landing_document(report: LandingReport | None, uri: str, seconds: float) -> Json | None:
@@ -46,6 +39,8 @@ def landing_document(report: LandingReport | None, uri: str, seconds: float) -> 
 
 
 class LandingNews:
+    """A line when snapshots stop reaching the landing place, and one when they do again."""
+
     def __init__(self, uri: str) -> None:
         self._uri = without_login(uri)
         self._before = LandingReport()
@@ -78,54 +73,40 @@ def _fate(report: LandingReport) -> str:
     return f"{report.waiting} wait in the state dir"
 
 
-class Landing:
-    """``config``, ``disks`` and ``percents`` are asked for what holds now; ``publish`` is told of every report."""
+class Landing(Feature):
+    """Nothing without a landing place, else one task and its news."""
 
-    def __init__(
-        self,
-        config: Callable[[], GuardConfig],
-        clock: Clock,
-        may_read: Callable[[str], bool],
-        disks: Callable[[], DiskReport],
-        percents: Callable[[], PercentReport],
-        publish: Callable[[LandingReport], None],
-    ) -> None:
-        begun_with = config()
-        self._config = config
-        self._may_read = may_read
-        self._disks = disks
-        self._percents = percents
-        self._publish = publish
-        self._broker = begun_with.node_id
-        uri = begun_with.text(keys.LANDING_URI)
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        uri = core.config.text(keys.LANDING_URI)
         self._news = LandingNews(uri)
         # A client and scanners of its own: a survey may take long, and nobody waits for another's.
-        self._surveyor = Surveyor(BrokerClient(begun_with.admin, self._broker, clock, may_read), clock)
-        self._task = (
-            LandingTask(
-                self._broker,
-                self._cluster_id,
-                self._survey,
-                self._sections,
-                SnapshotWriter(uri, begun_with.state_dir, self._broker),
-                clock,
-                self._settings,
-                self._changed,
-            )
-            if uri
-            else None
+        client = BrokerClient(core.config.admin, core.broker, core.clock, core.may_read)
+        self._surveyor = Surveyor(client, core.clock)
+        self._task = self._landing_task(uri) if uri else None
+        self.workers = [] if self._task is None else [Worker("landing", self._task.step)]
+
+    def current(self) -> Sequence[MetricFamily]:
+        return [] if self._task is None else landing_age(self._task.report, self.core.clock.seconds())
+
+    def document(self, seconds: float) -> Mapping[str, object]:
+        report = None if self._task is None else self._task.report
+        return {"landing": landing_document(report, self.core.config.text(keys.LANDING_URI), seconds)}
+
+    def _landing_task(self, uri: str) -> LandingTask:
+        return LandingTask(
+            self.core.broker,
+            self._cluster_id,
+            self._survey,
+            self._sections,
+            SnapshotWriter(uri, self.core.config.state_dir, self.core.broker),
+            self.core.clock,
+            self._settings,
+            self._changed,
         )
 
-    @property
-    def workers(self) -> Sequence[Worker]:
-        return [] if self._task is None else [Worker("landing", self._task.step)]
-
-    @property
-    def report(self) -> LandingReport | None:
-        return None if self._task is None else self._task.report
-
     def _settings(self) -> LandingSettings:
-        config = self._config()
+        config = self.core.config
         return LandingSettings(
             interval=config.seconds(keys.LANDING_INTERVAL), spool_bytes=config.number(keys.LANDING_SPOOL_BYTES)
         )
@@ -134,14 +115,33 @@ class Landing:
         return written_cluster_id(self._readable())
 
     def _survey(self) -> ReclaimSurvey:
-        return self._surveyor.survey(self._config().reclaim_policy, self._readable())
+        return self._surveyor.survey(self.core.config.reclaim_policy, self._readable())
 
     def _readable(self) -> list[str]:
-        return [path for path in self._config().broker.log_dirs if self._may_read(path)]
+        return [path for path in self.core.config.broker.log_dirs if self.core.may_read(path)]
 
     def _sections(self, survey: ReclaimSurvey) -> Sections:
-        return snapshot_sections(survey, self._disks(), self._percents(), self._broker)
+        return snapshot_sections(survey, self.core.disks, self.core.percents, self.core.broker)
 
     def _changed(self, report: LandingReport) -> None:
-        self._publish(report)
+        self.core.board.put(*landing_families(report, self.core.clock.seconds()))
         self._news.tell(report)
+
+
+def landing_families(report: LandingReport, seconds: float) -> list[MetricFamily]:
+    outcomes = (("sent", report.sent), ("dropped", report.dropped), ("failed", report.failed))
+    families = [
+        catalogue.LANDING_SNAPSHOTS.family(tuple((name,) for name, _ in outcomes), [count for _, count in outcomes]),
+        catalogue.LANDING_SPOOL_SNAPSHOTS.single(report.waiting),
+        catalogue.LANDING_SPOOL_BYTES.single(report.waiting_bytes),
+    ]
+    if report.bytes is not None and report.took is not None:
+        families += [
+            catalogue.LANDING_SNAPSHOT_BYTES.single(report.bytes),
+            catalogue.LANDING_DURATION.single(report.took),
+        ]
+    return [*families, *landing_age(report, seconds)]
+
+
+def landing_age(report: LandingReport, seconds: float) -> list[MetricFamily]:
+    return [] if report.landed is None else [catalogue.LANDING_AGE.single(seconds - report.landed)]

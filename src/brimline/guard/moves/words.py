@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from brimline.act.move_pause import KEY, Hold, Pause
-from brimline.guard.gateway_link.published import failure_document, time_text
+from brimline.documents.parts import failure_document
 from brimline.guard.moves.task import MoveReport, Moves
 from brimline.model import BrokerId, TopicPartition
+from brimline.model.times import time_text
 from brimline.service.log_lines import say
 
 _SHOWN = 10

@@ -1,7 +1,8 @@
 """The reclaim of all devices: a task, a thread, a client and a ledger of its own for every log dir."""
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
 from datetime import timedelta
 
 from brimline.act.device_lock import DeviceLock
@@ -10,40 +11,34 @@ from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
 from brimline.disks.task import DiskReport
 from brimline.guard.broker_client import BrokerClient
+from brimline.guard.feature import Core, Feature, Finding, Looked, Weight
+from brimline.guard.reclaim.findings import explain_ceiling, explain_rights, explain_survey, reclaim_finding
+from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
 from brimline.guard.reclaim.report import ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import Surveyor
 from brimline.guard.reclaim.task import ReclaimParts, ReclaimTask
 from brimline.guard.reclaim.trims import guard_name
 from brimline.guard.reclaim.words import ReclaimNews
-from brimline.model import TopicPartition
+from brimline.metrics import catalogue
+from brimline.model import ObservationFailed, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
+from brimline.observe.client.connection import Connection
+from brimline.observe.cluster.topics import may_delete_records
 from brimline.service.clock import Clock
 from brimline.service.worker import Worker
 from brimline.settings.config import GuardConfig
 
+_PATIENCE_FOR_RIGHTS = timedelta(seconds=10)
 _PATIENCE_FOR_GROUPS = timedelta(seconds=5)
 """Whom it hits is told as far as it is known by then: the disk fills meanwhile."""
 
 
-class Reclaims:
-    """``settings`` are those that count now; ``publish`` is told of all devices after every step of one, ``count`` of
-    every step that failed, by what stood in the way.
-    """
-
-    def __init__(
-        self,
-        config: GuardConfig,
-        clock: Clock,
-        settings: Callable[[], ReclaimSettings],
-        publish: Callable[[Sequence[ReclaimReport]], None],
-        count: Callable[[str], None],
-    ) -> None:
-        self._settings = settings
-        self._publish = publish
-        self._count = count
+class Reclaims(Feature):
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
         self._tasks: list[ReclaimTask] = []
-        self.workers = [self._worker(path, config, clock) for path in config.broker.log_dirs]
+        self.workers = [self._worker(path) for path in core.config.broker.log_dirs]
 
     @property
     def reports(self) -> tuple[ReclaimReport, ...]:
@@ -51,23 +46,63 @@ class Reclaims:
         return tuple(report for task in self._tasks if (report := task.report) is not None)
 
     def decided(self, disks: DiskReport) -> None:
-        """From the disks' thread; returns at once."""
         for task in self._tasks:
             task.decided(disks)
 
-    def _worker(self, path: str, config: GuardConfig, clock: Clock) -> Worker:
+    def document(self, seconds: float) -> Mapping[str, object]:
+        return {"reclaim": reclaim_document(self.reports, self._settings(), seconds)}
+
+    def _settings(self) -> ReclaimSettings:
+        return ReclaimSettings.of(self.core.config)
+
+    def _publish(self) -> None:
+        reports = self.reports
+        self.core.board.put(*reclaim_families(reports), reclaim_ages(reports, self.core.clock.seconds()))
+
+    def _failed(self, kind: str) -> None:
+        self.core.count(catalogue.RECLAIM_ERRORS, kind)
+
+    def _worker(self, path: str) -> Worker:
         worker = Worker(f"reclaim of {path}", lambda: task.step())
         task = ReclaimTask(
             path,
             self._settings,
-            _parts(path, config, clock),
-            clock,
+            _parts(path, self.core.config, self.core.clock),
+            self.core.clock,
             worker.wake,
-            ReclaimNews(self._count),
-            lambda: self._publish(self.reports),
+            ReclaimNews(self._failed),
+            self._publish,
         )
         self._tasks.append(task)
         return worker
+
+    @classmethod
+    def findings(cls, looked: Looked) -> Iterator[Finding]:
+        yield from explain_ceiling(looked.config, looked.disks)
+        if looked.broker_answers and looked.config.has_ceiling:
+            yield from _first_cycle(looked)
+
+
+def _first_cycle(looked: Looked) -> Iterator[Finding]:
+    """The same look, and the same plan, as the first cycle of a guard that were started now."""
+    config = looked.config
+    client = BrokerClient(config.admin, config.node_id, looked.clock)
+    try:
+        survey = Surveyor(client, looked.clock).survey(config.reclaim_policy, looked.readable)
+    except ObservationFailed as error:
+        yield reclaim_finding(Weight.PROBLEM, f"it is not known what reclaim would do: {error.failure}")
+        return
+    finally:
+        client.close()
+    yield from explain_survey(config, survey)
+    try:
+        with closing(Connection(config.admin)) as connection:
+            may_delete = may_delete_records(connection, survey.facts.topics, _PATIENCE_FOR_RIGHTS)
+    except ObservationFailed as error:
+        sentence = f"whether records may be deleted is not known: {error.failure}"
+        yield Finding(topic="permissions", weight=Weight.NOTE, sentence=sentence)
+        return
+    yield from explain_rights(config, survey, may_delete)
 
 
 def _parts(path: str, config: GuardConfig, clock: Clock) -> ReclaimParts:

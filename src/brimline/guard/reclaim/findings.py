@@ -14,7 +14,7 @@ from brimline.decide.reclaim.bounds import ReclaimDelays, most_above_ceiling, ro
 from brimline.decide.reclaim.floor import Floor, FloorKind, FloorPart
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport
-from brimline.guard.explain import Finding, Weight
+from brimline.guard.feature import Finding, Weight
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.guard.reclaim.trims import planned_trims

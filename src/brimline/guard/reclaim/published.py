@@ -8,13 +8,13 @@ A device has one row, under its first log dir: sums over devices are right.
 from collections.abc import Callable, Mapping, Sequence
 
 from brimline.decide.reclaim.floor import Floor
-from brimline.guard.gateway_link.published import time_text
 from brimline.guard.reclaim.report import CycleFigures, Doing, ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import does
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
 from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
+from brimline.model.times import time_text
 
 Json = Mapping[str, object]
 

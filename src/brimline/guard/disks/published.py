@@ -1,0 +1,103 @@
+"""The disks as families of the catalogue and as members of ``/v1/state``. Pure; what is not known is left out."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from brimline.decide.disk_state import DiskState
+from brimline.disks.sentences import would_do
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.documents.parts import Json, failure_document
+from brimline.metrics import catalogue
+from brimline.metrics.metric import LabelValues, MetricFamily
+from brimline.model import used_percent
+from brimline.model.times import time_text
+
+Places = Sequence[tuple[str, VolumeStatus]]
+"""Every log dir with its volume."""
+
+
+def disk_families(report: DiskReport, seconds: float) -> list[MetricFamily]:
+    places = _places(report)
+    full = [volume.state is DiskState.FULL for _, volume in places]
+    return [
+        catalogue.DISK_FULL_LOG_DIRECTORY_COUNT.single(sum(full)),
+        catalogue.LOG_DIRECTORY_DISK_FULL.family(
+            tuple((path,) for path, _ in places), [int(is_full) for is_full in full]
+        ),
+        catalogue.LIMIT_USED_PERCENT.single(report.limits.max_used_percent),
+        catalogue.LIMIT_FREE_BYTES.single(report.limits.min_free_bytes),
+        *_volume_families(places),
+        *check_ages(report, seconds),
+    ]
+
+
+def check_ages(report: DiskReport, seconds: float) -> list[MetricFamily]:
+    answered = [(path, volume) for path, volume in _places(report) if volume.reading.answered is not None]
+    ages = [seconds - (volume.reading.answered or seconds) for _, volume in answered]
+    return [catalogue.VOLUME_CHECK_AGE.family(_rows(answered), ages)]
+
+
+def volumes_document(report: DiskReport, mount_points: Mapping[str, str], *, enforced: bool) -> list[Json]:
+    return [_volume(volume, mount_points, enforced=enforced) for volume in report.volumes]
+
+
+def _places(report: DiskReport) -> Places:
+    return [(path, volume) for volume in report.volumes for path in volume.log_dirs]
+
+
+def _rows(places: Places) -> LabelValues:
+    return tuple((path, volume.reading.device) for path, volume in places)
+
+
+def _volume_families(places: Places) -> list[MetricFamily]:
+    known = [
+        (path, volume, volume.reading.total_bytes, volume.reading.usable_bytes)
+        for path, volume in places
+        if volume.reading.total_bytes is not None and volume.reading.usable_bytes is not None
+    ]
+    rows = tuple((path, volume.reading.device) for path, volume, _, _ in known)
+    paced = [(path, volume) for path, volume, _, _ in known if volume.fill_rate is not None]
+    timed = [(path, volume) for path, volume in places if volume.reading.took is not None]
+    states = [(path, volume, state) for path, volume in places for state in DiskState]
+    return [
+        catalogue.VOLUME_TOTAL.family(rows, [total for _, _, total, _ in known]),
+        catalogue.VOLUME_USABLE.family(rows, [usable for _, _, _, usable in known]),
+        catalogue.VOLUME_USED_PERCENT.family(rows, [used_percent(total, usable) for _, _, total, usable in known]),
+        catalogue.VOLUME_TO_LIMIT.family(rows, [_or_infinite(volume.bytes_to_limit) for _, volume, _, _ in known]),
+        catalogue.VOLUME_SECONDS_TO_LIMIT.family(
+            rows, [_or_infinite(volume.seconds_left) for _, volume, _, _ in known]
+        ),
+        catalogue.VOLUME_FILL_RATE.family(_rows(paced), [volume.fill_rate or 0.0 for _, volume in paced]),
+        catalogue.VOLUME_CHECK_DURATION.family(_rows(timed), [volume.reading.took or 0.0 for _, volume in timed]),
+        catalogue.VOLUME_STATE.family(
+            tuple((path, volume.reading.device, state.value) for path, volume, state in states),
+            [int(volume.state is state) for _, volume, state in states],
+        ),
+    ]
+
+
+def _or_infinite(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def _volume(volume: VolumeStatus, mount_points: Mapping[str, str], *, enforced: bool) -> Json:
+    reading = volume.reading
+    known = reading.total_bytes is not None and reading.usable_bytes is not None
+    return {
+        "device": reading.device,
+        "mountPoint": mount_points.get(reading.device),
+        "logDirs": list(volume.log_dirs),
+        "state": volume.state.value,
+        "breaches": [breach.value for breach in volume.breaches],
+        "totalBytes": reading.total_bytes,
+        "usableBytes": reading.usable_bytes,
+        "reservedBytes": reading.reserved_bytes,
+        "usedPercent": round(used_percent(reading.total_bytes or 0, reading.usable_bytes or 0), 3) if known else None,
+        "bytesToLimit": volume.bytes_to_limit,
+        "fillRateBytesPerSecond": None if volume.fill_rate is None else round(volume.fill_rate, 1),
+        "secondsToLimit": None if volume.seconds_left is None else round(volume.seconds_left, 1),
+        "nextLookSeconds": round(volume.next_look, 3),
+        "observedAt": time_text(reading.observed_at),
+        "failure": failure_document(reading.failure),
+        "wouldDo": would_do(volume, enforced=enforced),
+    }
