@@ -23,7 +23,7 @@ from brimline.act.ledger.state import TrimPhase
 from brimline.act.move_pause import KEY, PauseRecord
 from brimline.act.plan_file import BadPlanFile, load_plan
 from brimline.cli.status.state import read_state
-from brimline.documents.gateway_state import Cause
+from brimline.decide.admission import FenceCause
 from brimline.fleet.planner.broker_snapshot import read_broker
 from brimline.fleet.planner.plan_files import filed_plan
 from brimline.gateway.client import GatewayClient
@@ -228,9 +228,9 @@ def test_a_gateway_of_before_says_no_version(gateway: FakeGateway) -> None:
         state = client.state()
 
     assert [(fence.target, fence.cause) for fence in state.fences] == [
-        ("/data/b", Cause.FULL),
-        ("/data/b", Cause.GUARD),
-        ("topic clicks", Cause.MANUAL),
+        ("/data/b", FenceCause.FULL),
+        ("/data/b", FenceCause.GUARD),
+        ("topic clicks", FenceCause.MANUAL),
     ]
 
 

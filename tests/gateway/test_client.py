@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brimline.documents.gateway_state import Cause
+from brimline.decide.admission import FenceCause
 from brimline.gateway.client import LARGEST_ANSWER, GatewayClient, control_socket
 from brimline.model import BadInput, FailureKind, ObservationFailed
 from tests.guard.files import config
@@ -50,12 +50,12 @@ def test_the_state_is_read_into_facts(gateway: FakeGateway, client: GatewayClien
     state = client.state()
 
     by_disk, by_hand = state.fences
-    assert (by_disk.log_dir, by_disk.topic, by_disk.cause) == ("/data/a", None, Cause.FULL)
-    assert (by_hand.log_dir, by_hand.topic, by_hand.cause, by_hand.by) == (None, "clicks", Cause.MANUAL, "alice")
+    assert (by_disk.log_dir, by_disk.topic, by_disk.cause) == ("/data/a", None, FenceCause.FULL)
+    assert (by_hand.log_dir, by_hand.topic, by_hand.cause, by_hand.by) == (None, "clicks", FenceCause.MANUAL, "alice")
     assert [by_disk.target, by_hand.target] == ["/data/a", "topic clicks"]
     assert by_hand.since == datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
-    assert [(row.topic, row.partition) for row in state.refused] == [("orders", 3), ("(other)", None)]
-    assert (state.open_connections, state.bytes_to_clients, state.latency.counts) == (7, 2000, (10, 5, 1))
+    assert [(row.topic, row.partition) for row in state.refusals] == [("orders", 3), ("(other)", None)]
+    assert (state.connections.open, state.bytes.to_clients, state.latency.counts) == (7, 2000, (10, 5, 1))
 
 
 def test_the_whole_document_can_be_had(gateway: FakeGateway, client: GatewayClient) -> None:

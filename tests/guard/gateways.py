@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from brimline.documents.gateway_state import GatewayState, read_gateway_state
+from brimline.documents.codec import from_json
+from brimline.documents.gateway_state import GatewayState
 from tests.waiting import PATIENCE_SECONDS
 
 Json = dict[str, Any]
@@ -61,7 +62,7 @@ def document(**changes: Any) -> Json:
 
 
 def state(**changes: Any) -> GatewayState:
-    return read_gateway_state(document(**changes))
+    return from_json(GatewayState, document(**changes))
 
 
 class FakeGateway:

@@ -1,7 +1,7 @@
 """What a guard knows at one moment, without its tasks; and the document of it, made by the features' own functions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brimline.disks.task import DiskReport
@@ -22,7 +22,7 @@ from brimline.guard.percent.task import PercentReport
 from brimline.guard.reclaim.published import reclaim_document
 from brimline.guard.reclaim.report import ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
-from brimline.guard.state_document import head_document
+from brimline.guard.state_document import guard_state
 from brimline.guard.state_document import state_document as whole_document
 from brimline.model import Bytes
 from brimline.settings import keys
@@ -50,17 +50,8 @@ class GuardState:
 
 def state_document(state: GuardState) -> bytes:
     config, seconds, enforced = state.config, state.seconds, state.gateway.is_wanted
-    head = head_document(
-        config,
-        state.disks,
-        state.percents,
-        now=state.now,
-        started_at=state.started_at,
-        mount_points=state.mount_points,
-    )
     servers = config.admin_access.servers
-    parts = {
-        "volumes": volumes_document(state.disks, state.mount_points, enforced=enforced),
+    members = {
         "moves": move_document(state.moves, config.node_id, servers, enforced=config.is_enforcing),
         "followers": follower_document(state.peers, state.orders, seconds),
         "cordon": cordon_document(state.cordon),
@@ -70,4 +61,14 @@ def state_document(state: GuardState) -> bytes:
         "retention": retention_document(state.percents, seconds),
         "landing": landing_document(state.landing, config.text(keys.LANDING_URI), seconds),
     }
-    return whole_document([head, parts])
+    whole = guard_state(
+        config,
+        state.disks,
+        state.percents,
+        [members],
+        now=state.now,
+        started_at=state.started_at,
+        mount_points=state.mount_points,
+    )
+    volumes = volumes_document(state.disks, state.mount_points, enforced=enforced)
+    return whole_document(replace(whole, volumes=volumes))

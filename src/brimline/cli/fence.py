@@ -17,7 +17,7 @@ from brimline.model.failures import BadInput
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
-    from brimline.documents.gateway_state import Fence, GatewayState
+    from brimline.documents.gateway_state import GatewayState, StandingFence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class FenceTarget:
     def __str__(self) -> str:
         return self.log_dir if self.log_dir is not None else f"topic {self.topic}"
 
-    def among(self, fences: "Iterable[Fence]") -> "list[Fence]":
+    def among(self, fences: "Iterable[StandingFence]") -> "list[StandingFence]":
         return [fence for fence in fences if (fence.log_dir, fence.topic) == (self.log_dir, self.topic)]
 
 
@@ -112,8 +112,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
 def run(args: argparse.Namespace) -> int:
     from brimline.cli.shared.exit_codes import ExitCode
     from brimline.cli.shared.output import writing_to
+    from brimline.decide.admission import FenceCause
     from brimline.disks.sentences import how_to_lift
-    from brimline.documents.gateway_state import Cause
     from brimline.gateway.client import GatewayClient, control_socket
     from brimline.model import BadInput, BrimlineError
     from brimline.settings.config import load_config
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     with GatewayClient(control_socket(config)) as gateway:
         gateway.fence(log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))
         state = gateway.state()
-    fence = next((fence for fence in target.among(state.fences) if fence.cause is Cause.MANUAL), None)
+    fence = next((fence for fence in target.among(state.fences) if fence.cause is FenceCause.MANUAL), None)
     if fence is None:
         raise BrimlineError(f"the gateway took the fence on {target}, but somebody has lifted it already")
     with writing_to(sys.stdout, utf_8=False) as out:
@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _effect(fence: "Fence", state: "GatewayState") -> str:
+def _effect(fence: "StandingFence", state: "GatewayState") -> str:
     if not state.is_enforcing:
         return (
             f"Produce to {counted_partitions(fence.partitions)} goes through and is counted, because "

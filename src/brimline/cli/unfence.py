@@ -39,8 +39,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
 def run(args: argparse.Namespace) -> int:
     from brimline.cli.shared.exit_codes import ExitCode
     from brimline.cli.shared.output import writing_to
+    from brimline.decide.admission import FenceCause
     from brimline.disks.sentences import how_to_lift
-    from brimline.documents.gateway_state import Cause
     from brimline.gateway.client import GatewayClient, control_socket
     from brimline.model import BadInput
     from brimline.settings.config import load_config
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     target = target_of(args, config.broker.log_dirs)
     with GatewayClient(control_socket(config)) as gateway:
         before = gateway.state()
-        by_hand = next((fence for fence in target.among(before.fences) if fence.cause is Cause.MANUAL), None)
+        by_hand = next((fence for fence in target.among(before.fences) if fence.cause is FenceCause.MANUAL), None)
         if by_hand is None:
             raise BadInput(_why_not(target, before, args.config))
         gateway.unfence(log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))

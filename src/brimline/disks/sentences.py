@@ -5,7 +5,7 @@ import shlex
 from brimline.decide import admission
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState, Space
 from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.documents.gateway_state import Cause, Fence
+from brimline.documents.gateway_state import StandingFence
 from brimline.model import human_bytes, human_percent, used_percent
 
 
@@ -75,9 +75,9 @@ def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
     return f"{act} Produce for every partition in {named_log_dirs(volume)}"
 
 
-def how_to_lift(fence: Fence, config_path: str) -> str:
+def how_to_lift(fence: StandingFence, config_path: str) -> str:
     """What the person who meets a fence should do."""
-    if fence.cause is Cause.MANUAL:
+    if fence.cause is admission.FenceCause.MANUAL:
         target = f"--topic {fence.topic}" if fence.log_dir is None else f"--log-dir {shlex.quote(fence.log_dir)}"
         return f"lift it with: brimline unfence --config {shlex.quote(config_path)} {target}"
     return (

@@ -18,7 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from brimline.documents.gateway_state import GatewayState, read_gateway_state
+from brimline.documents.codec import from_json
+from brimline.documents.gateway_state import GatewayState
 from brimline.gateway.control import VERSION
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
 from brimline.settings import keys
@@ -64,8 +65,8 @@ class GatewayClient:
 
     def state(self) -> GatewayState:
         try:
-            return read_gateway_state(self.document())
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            return from_json(GatewayState, self.document())
+        except ValueError as problem:
             self._not_a_gateway(problem)
 
     def document(self) -> dict[str, Any]:

@@ -28,16 +28,29 @@ from dataclasses import replace
 from typing import Any
 
 from brimline import __version__
+from brimline.documents.codec import to_json
+from brimline.documents.gateway_state import (
+    AddedLatency,
+    DescribeFigures,
+    GatewayListener,
+    GatewayState,
+    OpenAndClosed,
+    PassedBytes,
+    RefusedSequences,
+    SeenRequests,
+    SkippedFollower,
+    Skips,
+)
 from brimline.gateway.control import Command
-from brimline.gateway.counters import LATENCY_BOUNDS, Counters
+from brimline.gateway.counters import LATENCY_BOUNDS
 from brimline.gateway.describe.child import DescribeWorker
 from brimline.gateway.net.forwarder import Forwarder
-from brimline.gateway.rules.fences import Fences, fence_rows, follower_rows
+from brimline.gateway.rules.fences import Fences, follower_fences, standing_fences
 from brimline.gateway.rules.follower_orders import FollowerSkips, SkippedPartitions, read_followers, read_full_followers
 from brimline.gateway.rules.placement import PlacementWatch
 from brimline.gateway.rules.rules import Rules
 from brimline.gateway.rules.sequence_memory import SequenceMemory
-from brimline.model import BadInput
+from brimline.model import BadInput, Bytes
 from brimline.service.clock import Clock
 from brimline.service.log_lines import say
 from brimline.settings import keys
@@ -87,45 +100,44 @@ class GatewayCommands:
 
     def _state(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
         forwarder, counters = self._forwarder, self._forwarder.counters
-        return {
-            "state": {
-                "version": __version__,
-                "pid": os.getpid(),
-                "startedAt": self._started_at.isoformat(),
-                "enforcement": self._config.text(keys.ENFORCEMENT),
-                "rejectError": int(self._rules.settings.error),
-                "listeners": [
-                    {
-                        "name": each.name,
-                        "address": str(each.bind),
-                        "upstream": str(each.upstream),
-                        "protocol": each.client_protocol.value,
-                        "connections": forwarder.open_connections(each.name),
-                        "replication": each.carries_replication,
-                    }
-                    for each in self._config.layout.fronted
-                ],
-                "connections": {
-                    "open": forwarder.all_open,
-                    "accepted": counters.accepted,
-                    "closed": counters.closed.copy(),
-                },
-                "bytes": {"toBroker": counters.bytes_to_broker, "toClients": counters.bytes_to_clients},
-                "requests": {"total": counters.requests, "produce": counters.produce_requests},
-                "fences": fence_rows(self._fences.snapshot, self._placement.placement),
-                "followerFences": follower_rows(self._fences.snapshot),
-                "refusals": counters.refused.document(),
-                "wouldHaveRefused": counters.would_refuse.document(),
-                "sequences": {"held": self._memory.held, "evicted": self._memory.evicted},
-                "skips": self._skips_document(),
-                "latency": _latency(counters),
-                "describe": {
-                    "workerRestarts": self._worker.restarts if self._worker else 0,
-                    "failures": self._worker.failures if self._worker else 0,
-                },
-                "draining": forwarder.is_draining,
-            }
-        }
+        state = GatewayState(
+            version=__version__,
+            pid=os.getpid(),
+            started_at=self._started_at,
+            enforcement=self._config.text(keys.ENFORCEMENT),
+            reject_error=int(self._rules.settings.error),
+            listeners=tuple(
+                GatewayListener(
+                    name=each.name,
+                    address=str(each.bind),
+                    upstream=str(each.upstream),
+                    protocol=each.client_protocol.value,
+                    connections=forwarder.open_connections(each.name),
+                    replication=each.carries_replication,
+                )
+                for each in self._config.layout.fronted
+            ),
+            connections=OpenAndClosed(
+                open=forwarder.all_open, accepted=counters.accepted, closed=counters.closed.copy()
+            ),
+            bytes=PassedBytes(to_broker=Bytes(counters.bytes_to_broker), to_clients=Bytes(counters.bytes_to_clients)),
+            requests=SeenRequests(total=counters.requests, produce=counters.produce_requests),
+            fences=standing_fences(self._fences.snapshot, self._placement.placement),
+            follower_fences=follower_fences(self._fences.snapshot),
+            refusals=counters.refused.rows_now(),
+            would_have_refused=counters.would_refuse.rows_now(),
+            sequences=RefusedSequences(held=self._memory.held, evicted=self._memory.evicted),
+            skips=self._skips_now(),
+            latency=AddedLatency(
+                bounds=LATENCY_BOUNDS, counts=tuple(counters.latency.counts), sum=counters.latency.sum_ns / 1e9
+            ),
+            describe=DescribeFigures(
+                worker_restarts=self._worker.restarts if self._worker else 0,
+                failures=self._worker.failures if self._worker else 0,
+            ),
+            draining=forwarder.is_draining,
+        )
+        return {"state": to_json(state)}
 
     def _lease(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         seconds, full = request.get("seconds"), request.get("full")
@@ -174,21 +186,21 @@ class GatewayCommands:
         addresses.limits = limits
         return {}
 
-    def _skips_document(self) -> Mapping[str, Any]:
+    def _skips_now(self) -> Skips:
         snapshot, counted = self._skips.snapshot, self._forwarder.counters.fetches
         in_force = snapshot.followers if snapshot.is_in_force else {}
-        return {
-            "possible": self._can_skip,
-            "epoch": snapshot.epoch,
-            "secondsLeft": round(snapshot.seconds_left, 3),
-            "followers": [{"broker": broker, "partitions": each.count} for broker, each in in_force.items()],
-            "fetchesRewritten": counted.rewritten,
-            "partitionsSkipped": counted.skipped,
-            "partitionsProbed": counted.probed,
-            "bytesWithheld": counted.withheld_bytes,
-            "sessionsRestarted": counted.restarted,
-            "answersNotUnderstood": counted.not_understood,
-        }
+        return Skips(
+            possible=self._can_skip,
+            epoch=snapshot.epoch,
+            seconds_left=round(snapshot.seconds_left, 3),
+            followers=tuple(SkippedFollower(broker=broker, partitions=each.count) for broker, each in in_force.items()),
+            fetches_rewritten=counted.rewritten,
+            partitions_skipped=counted.skipped,
+            partitions_probed=counted.probed,
+            bytes_withheld=counted.withheld_bytes,
+            sessions_restarted=counted.restarted,
+            answers_not_understood=counted.not_understood,
+        )
 
     def _fence(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._fences.fence(**_target(request), reason=str(request.get("reason", "")), by=str(request.get("by", "")))
@@ -226,11 +238,3 @@ def _target(request: Mapping[str, Any]) -> dict[str, str | None]:
     if (log_dir is None) == (topic is None):
         raise BadInput("name either a log dir or a topic")
     return {"log_dir": None if log_dir is None else str(log_dir), "topic": None if topic is None else str(topic)}
-
-
-def _latency(counters: Counters) -> Mapping[str, Any]:
-    return {
-        "bounds": list(LATENCY_BOUNDS),
-        "counts": list(counters.latency.counts),
-        "sum": counters.latency.sum_ns / 1e9,
-    }

@@ -5,6 +5,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from brimline.documents.gateway_state import RefusedBatches
+from brimline.model import Bytes
+
 LATENCY_BOUNDS = (0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0)
 """Seconds."""
 _BOUNDS_NS = [round(bound * 1e9) for bound in LATENCY_BOUNDS]
@@ -61,17 +64,17 @@ class RefusalCount:
             self._clients[partition] += 1
         return who
 
-    def document(self) -> list[dict[str, object]]:
-        return [
-            {
-                "topic": who.topic,
-                "partition": who.partition,
-                "client": who.client,
-                "batches": batches,
-                "bytes": size,
-            }
+    def rows_now(self) -> tuple[RefusedBatches, ...]:
+        return tuple(
+            RefusedBatches(
+                topic=who.topic,
+                partition=None if who.partition < 0 else who.partition,
+                client=who.client,
+                batches=batches,
+                bytes=Bytes(size),
+            )
             for who, (batches, size) in self.rows.copy().items()  # the forwarder goes on counting
-        ]
+        )
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from brimline.guard.http import SMALL_PAGES, HttpServer, Pages
 from brimline.guard.only_guard import OnlyGuard
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import ceiling_sentence
-from brimline.guard.state_document import head_document, state_document
+from brimline.guard.state_document import guard_state, state_document
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
@@ -225,16 +225,17 @@ class Guard:
 
     def _state(self) -> bytes:
         core, seconds = self.core, self._clock.seconds()
-        head = head_document(
+        state = guard_state(
             core.config,
             core.disks,
             core.percents,
+            [feature.document(seconds) for feature in self._features],
             now=self._clock.now(),
             started_at=self._started_at,
             mount_points=mount_points(),
             dead_tasks=self._dead_tasks,
         )
-        return state_document([head, *(feature.document(seconds) for feature in self._features)])
+        return state_document(state)
 
     @property
     def _dead_tasks(self) -> list[str]:

@@ -131,7 +131,9 @@ class Feature:
         return ()
 
     def document(self, seconds: float) -> Mapping[str, object]:
-        """Its members of ``/v1/state``. ``seconds``: now, on the clock that never jumps."""
+        """Its members of ``/v1/state``, by the names in ``documents.guard_state``. ``seconds``: now, on the clock that
+        never jumps.
+        """
         return {}
 
     @classmethod

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from brimline.decide.admission import Fence, FenceCause
-from brimline.gateway.rules.fences import LONGEST_LEASE_SECONDS, LONGEST_REASON, Fences, fence_rows, follower_rows
+from brimline.documents.codec import to_json
+from brimline.gateway.rules.fences import (
+    LONGEST_LEASE_SECONDS,
+    LONGEST_REASON,
+    Fences,
+    follower_fences,
+    standing_fences,
+)
 from brimline.gateway.rules.follower_orders import FullFollower
 from brimline.gateway.rules.placement import Placement
 from brimline.model import BadInput
@@ -424,7 +431,7 @@ def test_the_rows_of_the_state_document(gateway: Gateway) -> None:
     gateway.fences.lease({"/data/b": "full, says the guard"}, seconds=5)
     gateway.fences.fence(topic="orders", reason="replay", by="root")
 
-    rows = fence_rows(gateway.fences.snapshot, placement)
+    rows = to_json(standing_fences(gateway.fences.snapshot, placement))
 
     assert rows == [
         {
@@ -510,7 +517,7 @@ def test_a_row_for_every_follower_with_how_long_and_how_much(gateway: Gateway) -
         [follower(3, ("orders", 0)), follower(4, ("clicks", 0), reason="so is broker 4")], epoch=2, seconds=10
     )
 
-    assert follower_rows(gateway.fences.snapshot) == [
+    assert to_json(follower_fences(gateway.fences.snapshot)) == [
         {
             "follower": 3,
             "cause": "follower",

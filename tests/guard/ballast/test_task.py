@@ -199,7 +199,7 @@ def test_it_never_makes_a_disk_full(kept: Kept) -> None:
     assert kept.events() == ["ballast-waits"]
     document = ballast_document([waiting], kept.wanted)
     assert document is not None
-    assert document["volumes"][0]["does"].startswith("no ballast at the moment: it is made as soon as 2.00 MiB")  # type: ignore[index]
+    assert document.volumes[0].does.startswith("no ballast at the moment: it is made as soon as 2.00 MiB")
 
 
 def test_every_volume_has_one(kept: Kept) -> None:

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from brimline.documents.codec import to_json
 from brimline.guard.landing.child import Delivered, WriterFailed
 from brimline.guard.landing.feature import LandingNews, landing_document, landing_families
 from brimline.guard.landing.task import LandingReport, LandingSettings, LandingTask
@@ -167,7 +168,7 @@ def test_the_state_document_shows_no_secret() -> None:
     report = LandingReport(sent=1, name="n", bytes=5, landed=90.0, took=1.23456, waiting=2, waiting_bytes=7)
 
     assert landing_document(None, "", 100.0) is None
-    assert landing_document(report, "s3://key:secret@bucket", 100.0) == {
+    assert to_json(landing_document(report, "s3://key:secret@bucket", 100.0)) == {
         "uri": "s3://…@bucket",
         "last": "n",
         "lastBytes": 5,

@@ -9,8 +9,9 @@ import pytest
 
 from brimline.act.ledger.state import Pause
 from brimline.cli.shared.glyphs import ASCII
-from brimline.cli.status.reclaim_shown import shown_reclaim
 from brimline.cli.status.table_parts import reclaim_lines
+from brimline.documents.codec import from_json, to_json
+from brimline.documents.guard_state import ReclaimDocument
 from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
 from brimline.guard.reclaim.report import TROUBLES, Doing, ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
@@ -51,8 +52,8 @@ def of(families: list[MetricFamily], metric: str) -> dict[tuple[str, ...], float
 
 
 def status_text(report: ReclaimReport, settings: ReclaimSettings) -> str:
-    document = json.loads(json.dumps(reclaim_document([report], settings, 2000.0)))
-    shown = shown_reclaim(document)
+    document = json.loads(json.dumps(to_json(reclaim_document([report], settings, 2000.0))))
+    shown = from_json(ReclaimDocument, document)
     assert shown is not None
     return "\n".join(str(line) for line in reclaim_lines(shown, ASCII))
 
@@ -85,7 +86,7 @@ def test_what_is_not_known_has_no_metric(report: ReclaimReport) -> None:
 
 
 def test_the_document_tells_plan_floor_and_cycles(report: ReclaimReport, guarded: Guarded) -> None:
-    document = json.loads(json.dumps(reclaim_document([report], guarded.settings, report.surveyed or 0.0)))
+    document = json.loads(json.dumps(to_json(reclaim_document([report], guarded.settings, report.surveyed or 0.0))))
 
     (device,) = document["devices"]
     assert (document["ceilingPercent"], document["mode"], document["paused"]) == (50, "apply", None)
@@ -101,7 +102,6 @@ def test_without_a_ceiling_there_is_no_such_part(report: ReclaimReport, guarded:
 
     assert reclaim_document([replace(report, under_way=())], off, 0.0) is None
     assert reclaim_document([report], off, 0.0) is not None, "what was sent is still watched"
-    assert shown_reclaim(None) is None
 
 
 def test_status_says_what_is_done(report: ReclaimReport, guarded: Guarded) -> None:
@@ -114,8 +114,7 @@ def test_status_says_what_is_done(report: ReclaimReport, guarded: Guarded) -> No
 
 def test_status_shouts_where_nothing_can_be_done(report: ReclaimReport, guarded: Guarded) -> None:
     troubled = replace(report, doing=Doing.NOT_RECORDED, problem="the disk of the ledger is full")
-    document = reclaim_document([troubled], guarded.settings, 0.0)
-    shown = shown_reclaim(document)
+    shown = reclaim_document([troubled], guarded.settings, 0.0)
 
     assert "NOTHING IS DELETED" in status_text(troubled, guarded.settings)
     assert shown is not None
@@ -124,7 +123,7 @@ def test_status_shouts_where_nothing_can_be_done(report: ReclaimReport, guarded:
 
 def test_a_pause_is_no_healthy_state(report: ReclaimReport, guarded: Guarded) -> None:
     paused = replace(report, doing=Doing.PAUSED, pause=PAUSE)
-    shown = shown_reclaim(reclaim_document([paused], guarded.settings, 0.0))
+    shown = reclaim_document([paused], guarded.settings, 0.0)
 
     assert shown is not None
     assert not shown.is_healthy

@@ -8,8 +8,14 @@ from rich.text import Text
 from brimline.cli.log_dirs.table import level_style
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.shared.output import console_on, print_hanging
-from brimline.cli.status.state import ShownBallast, ShownMoves, ShownRetention, ShownState, ShownVolume
 from brimline.cli.status.table_parts import cordon_lines, follower_lines, gateway_lines, reclaim_lines
+from brimline.documents.guard_state import (
+    BallastDocument,
+    GuardState,
+    MovesDocument,
+    PercentagesDocument,
+    VolumeDocument,
+)
 from brimline.model import Percent, human_bytes, human_count, human_percent, human_span
 
 _BAR = 24
@@ -17,19 +23,19 @@ _INDENT = 10
 _STYLES = {"ok": "bold green", "full": "bold red", "unknown": "bold magenta"}
 
 
-def write_guard_table(state: ShownState, out: TextIO) -> None:
+def write_guard_table(state: GuardState, out: TextIO) -> None:
     console = console_on(out)
     glyphs = glyphs_for(out)
     for line in guard_lines(state, glyphs):
         print_hanging(console, line, _INDENT)
 
 
-def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
+def guard_lines(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
     yield from _head(state, glyphs)
     for volume in state.volumes:
         yield from _volume_lines(volume, glyphs)
-    for ballast in state.ballasts:
-        yield Text.assemble("  ", _ballast_word(ballast), printable(ballast.sentence))
+    for ballast in state.ballast.volumes if state.ballast else ():
+        yield Text.assemble("  ", _ballast_word(ballast), printable(ballast.does))
     if state.moves is not None:
         yield from _move_lines(state.moves)
     if state.cordon is not None:
@@ -41,13 +47,13 @@ def guard_lines(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
         yield from reclaim_lines(state.reclaim, glyphs)
         yield Text()
     if state.gateway is not None:
-        yield from gateway_lines(state.gateway, glyphs)
+        yield from gateway_lines(state.gateway, state.observed_at, glyphs)
         yield Text()
-    yield from _retention_lines("Retention used (local logs)", state.plain)
-    yield from _retention_lines("Retention used (tiered partitions led here)", state.tiered)
+    yield from _retention_lines("Retention used (local logs)", state.retention.plain)
+    yield from _retention_lines("Retention used (tiered partitions led here)", state.retention.tiered)
 
 
-def _head(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
+def _head(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
     full = sum(volume.state == "full" for volume in state.volumes)
     unknown = sum(volume.state == "unknown" for volume in state.volumes)
     if full or unknown:
@@ -55,20 +61,22 @@ def _head(state: ShownState, glyphs: Glyphs) -> Iterator[Text]:
         verdict = (" and ".join(part for part in parts if part), "bold red")
     else:
         verdict = ("every volume has room", "bold green")
-    yield Text.assemble((f"Broker {state.broker.broker}", "bold"), "  ", verdict)
-    limits = f"full above {state.max_used_percent} % used or below {human_bytes(state.min_free_bytes)} usable"
-    yield Text(f"  {limits}  {glyphs.dot}  {state.enforcement}  {glyphs.dot}  guard {state.version}", "dim")
+    yield Text.assemble((f"Broker {state.broker.id}", "bold"), "  ", verdict)
+    limits = (
+        f"full above {state.limits.max_used_percent} % used or below {human_bytes(state.limits.min_free_bytes)} usable"
+    )
+    yield Text(f"  {limits}  {glyphs.dot}  {state.guard.enforcement}  {glyphs.dot}  guard {state.guard.version}", "dim")
     if state.broker.failure is not None:
-        yield Text(f"  {glyphs.cross} {printable(state.broker.failure)}", "red")
-    elif not state.broker.is_connected:
+        yield Text(f"  {glyphs.cross} {printable(state.broker.failure.message)}", "red")
+    elif not state.broker.connected:
         yield Text(f"  {glyphs.cross} the broker has not answered yet", "yellow")
     yield Text()
 
 
-def _volume_lines(volume: ShownVolume, glyphs: Glyphs) -> Iterator[Text]:
+def _volume_lines(volume: VolumeDocument, glyphs: Glyphs) -> Iterator[Text]:
     verdict = (f"{volume.state.upper():<8}", _STYLES.get(volume.state, "bold"))
     if volume.used_percent is None:
-        yield Text.assemble("  ", verdict, printable(volume.failure or "not known"))
+        yield Text.assemble("  ", verdict, printable(volume.failure.message if volume.failure else "not known"))
     else:
         full, rest = glyphs.bar(volume.used_percent / 100, _BAR)
         style = level_style(Percent(volume.used_percent)) if volume.state != "full" else "red"
@@ -88,32 +96,32 @@ def _volume_lines(volume: ShownVolume, glyphs: Glyphs) -> Iterator[Text]:
         yield Text(f"          {printable(act)}", "yellow")
 
 
-def _ballast_word(ballast: ShownBallast) -> tuple[str, str]:
-    return ("BALLAST ", "bold green" if ballast.is_in_place else "bold yellow")
+def _ballast_word(ballast: BallastDocument) -> tuple[str, str]:
+    return ("BALLAST ", "bold green" if ballast.in_place else "bold yellow")
 
 
-def _move_lines(moves: ShownMoves) -> Iterator[Text]:
-    word, style = ("PAUSED", "bold yellow") if moves.are_paused else ("MOVING", "bold red")
-    yield Text.assemble("  ", (f"{word:<8}", style), printable(moves.sentence))
+def _move_lines(moves: MovesDocument) -> Iterator[Text]:
+    word, style = ("PAUSED", "bold yellow") if moves.paused else ("MOVING", "bold red")
+    yield Text.assemble("  ", (f"{word:<8}", style), printable(moves.does))
     if moves.what_to_do is not None:
         yield Text(f"          {printable(moves.what_to_do)}", "cyan")
 
 
-def _outlook(volume: ShownVolume) -> str:
+def _outlook(volume: VolumeDocument) -> str:
     if volume.state == "full":
         return "over " + " and ".join(volume.breaches) if volume.breaches else "waits for the release margin"
-    if volume.fill_rate is None:
+    if volume.fill_rate_bytes_per_second is None:
         return ""
-    if volume.seconds_left is None:
-        return "not filling" if volume.fill_rate <= 0 else "no limit"
-    return f"limit in {human_span(volume.seconds_left)} at {human_bytes(int(volume.fill_rate))}/s"
+    if volume.seconds_to_limit is None:
+        return "not filling" if volume.fill_rate_bytes_per_second <= 0 else "no limit"
+    return f"limit in {human_span(volume.seconds_to_limit)} at {human_bytes(int(volume.fill_rate_bytes_per_second))}/s"
 
 
-def _retention_lines(title: str, retention: ShownRetention | None) -> Iterator[Text]:
+def _retention_lines(title: str, retention: PercentagesDocument | None) -> Iterator[Text]:
     if retention is None:
         return
     counted = f"{human_count(retention.partitions)} partitions, {human_count(retention.over_100)} over 100 %"
-    unknown = f", {human_count(retention.unknown)} unknown" if retention.unknown else ""
+    unknown = f", {human_count(len(retention.unknown))} unknown" if retention.unknown else ""
     yield Text.assemble((title, "bold"), f"  {counted}{unknown}")
     for highest in retention.highest:
         if highest.percent > 0:

@@ -23,7 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brimline.decide.admission import EXEMPT_TOPICS, Fence, FenceCause
-from brimline.gateway.rules.fence_record import FenceRecord, target_of, time_text
+from brimline.documents.gateway_state import FollowerFence, StandingFence
+from brimline.gateway.rules.fence_record import FenceRecord
 from brimline.gateway.rules.follower_orders import FullFollower
 from brimline.gateway.rules.placement import Placement
 from brimline.model import BadInput
@@ -219,35 +220,32 @@ class Fences:
             self.snapshot = self.snapshot.with_fences_by_hand(fences)
 
 
-def fence_rows(snapshot: FenceSnapshot, placement: Placement) -> list[dict[str, object]]:
-    """The fences of the state document; ``partitions`` are those that a client may be refused for."""
-    return [
-        {
-            **target_of(fence),
-            "cause": fence.cause.value,
-            "reason": fence.reason,
-            "since": time_text(fence.since),
-            "by": fence.by,
-            "partitions": _partitions_behind(fence, placement),
-        }
+def standing_fences(snapshot: FenceSnapshot, placement: Placement) -> tuple[StandingFence, ...]:
+    return tuple(
+        StandingFence(
+            log_dir=fence.log_dir,
+            topic=fence.topic if fence.log_dir is None else None,
+            cause=fence.cause,
+            reason=fence.reason,
+            since=fence.since,
+            by=fence.by,
+            partitions=_partitions_behind(fence, placement),
+        )
         for fence in snapshot.in_force()
-    ]
+    )
 
 
-def follower_rows(snapshot: FenceSnapshot) -> list[dict[str, object]]:
-    """The same for what followers have no room for: a row for each follower."""
+def follower_fences(snapshot: FenceSnapshot) -> tuple[FollowerFence, ...]:
+    """A row for each follower."""
     fences = snapshot.followers_in_force.values()
     counts = Counter(fence.follower for fence in fences)
-    return [
-        {
-            "follower": fence.follower,
-            "cause": fence.cause.value,
-            "reason": fence.reason,
-            "since": time_text(fence.since),
-            "partitions": counts[fence.follower],
-        }
-        for fence in {fence.follower: fence for fence in fences}.values()
-    ]
+    return tuple(
+        FollowerFence(
+            follower=follower, cause=fence.cause, reason=fence.reason, since=fence.since, partitions=counts[follower]
+        )
+        for follower, fence in {fence.follower: fence for fence in fences}.items()
+        if follower is not None
+    )
 
 
 def _partitions_behind(fence: Fence, placement: Placement) -> int:

@@ -12,7 +12,7 @@ from brimline.act.ledger.entries import BallastAct
 from brimline.act.ledger.ledger import Ledger
 from brimline.decide.ballast import BallastDecision
 from brimline.disks.task import DiskReport
-from brimline.documents.parts import Json
+from brimline.documents.guard_state import BallastDocument, BallastsDocument
 from brimline.guard.ballast.findings import explain_ballast, explain_ledger
 from brimline.guard.ballast.task import BallastStatus, BallastTask
 from brimline.guard.feature import Core, Feature, Finding, Looked
@@ -73,26 +73,26 @@ def ballast_sentence(status: BallastStatus) -> str:
     return f"not wanted: {status.path}"
 
 
-def ballast_document(statuses: Sequence[BallastStatus], wanted: Bytes) -> Json | None:
+def ballast_document(statuses: Sequence[BallastStatus], wanted: Bytes) -> BallastsDocument | None:
     told = [status for status in statuses if not status.is_quiet]
     if not told and not wanted:
         return None
-    return {
-        "wantedBytes": wanted,
-        "volumes": [
-            {
-                "device": status.device,
-                "path": status.path,
-                "bytes": status.size,
-                "inPlace": status.is_in_place,
-                "releases": status.releases,
-                "unrecorded": status.unrecorded,
-                "failure": status.failure,
-                "does": ballast_sentence(status),
-            }
+    return BallastsDocument(
+        wanted_bytes=wanted,
+        volumes=tuple(
+            BallastDocument(
+                device=status.device,
+                path=status.path,
+                bytes=status.size,
+                in_place=status.is_in_place,
+                releases=status.releases,
+                unrecorded=status.unrecorded,
+                failure=status.failure,
+                does=ballast_sentence(status),
+            )
             for status in told
-        ],
-    }
+        ),
+    )
 
 
 def _hindrance(status: BallastStatus) -> str | None:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from brimline.decide.disk_state import DiskState
 from brimline.disks.sentences import would_do
 from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.documents.parts import Json, failure_document
+from brimline.documents.guard_state import FailureDocument, VolumeDocument
 from brimline.metrics import catalogue
 from brimline.metrics.metric import LabelValues, MetricFamily
 from brimline.model import used_percent
-from brimline.model.times import time_text
 
 Places = Sequence[tuple[str, VolumeStatus]]
 """Every log dir with its volume."""
@@ -37,8 +36,10 @@ def check_ages(report: DiskReport, seconds: float) -> list[MetricFamily]:
     return [catalogue.VOLUME_CHECK_AGE.family(_rows(answered), ages)]
 
 
-def volumes_document(report: DiskReport, mount_points: Mapping[str, str], *, enforced: bool) -> list[Json]:
-    return [_volume(volume, mount_points, enforced=enforced) for volume in report.volumes]
+def volumes_document(
+    report: DiskReport, mount_points: Mapping[str, str], *, enforced: bool
+) -> tuple[VolumeDocument, ...]:
+    return tuple(_volume(volume, mount_points, enforced=enforced) for volume in report.volumes)
 
 
 def _places(report: DiskReport) -> Places:
@@ -80,24 +81,24 @@ def _or_infinite(value: float | None) -> float:
     return math.inf if value is None else value
 
 
-def _volume(volume: VolumeStatus, mount_points: Mapping[str, str], *, enforced: bool) -> Json:
+def _volume(volume: VolumeStatus, mount_points: Mapping[str, str], *, enforced: bool) -> VolumeDocument:
     reading = volume.reading
     known = reading.total_bytes is not None and reading.usable_bytes is not None
-    return {
-        "device": reading.device,
-        "mountPoint": mount_points.get(reading.device),
-        "logDirs": list(volume.log_dirs),
-        "state": volume.state.value,
-        "breaches": [breach.value for breach in volume.breaches],
-        "totalBytes": reading.total_bytes,
-        "usableBytes": reading.usable_bytes,
-        "reservedBytes": reading.reserved_bytes,
-        "usedPercent": round(used_percent(reading.total_bytes or 0, reading.usable_bytes or 0), 3) if known else None,
-        "bytesToLimit": volume.bytes_to_limit,
-        "fillRateBytesPerSecond": None if volume.fill_rate is None else round(volume.fill_rate, 1),
-        "secondsToLimit": None if volume.seconds_left is None else round(volume.seconds_left, 1),
-        "nextLookSeconds": round(volume.next_look, 3),
-        "observedAt": time_text(reading.observed_at),
-        "failure": failure_document(reading.failure),
-        "wouldDo": would_do(volume, enforced=enforced),
-    }
+    return VolumeDocument(
+        device=reading.device,
+        mount_point=mount_points.get(reading.device),
+        log_dirs=volume.log_dirs,
+        state=volume.state.value,
+        breaches=tuple(breach.value for breach in volume.breaches),
+        total_bytes=reading.total_bytes,
+        usable_bytes=reading.usable_bytes,
+        reserved_bytes=reading.reserved_bytes,
+        used_percent=round(used_percent(reading.total_bytes or 0, reading.usable_bytes or 0), 3) if known else None,
+        bytes_to_limit=volume.bytes_to_limit,
+        fill_rate_bytes_per_second=None if volume.fill_rate is None else round(volume.fill_rate, 1),
+        seconds_to_limit=None if volume.seconds_left is None else round(volume.seconds_left, 1),
+        next_look_seconds=round(volume.next_look, 3),
+        observed_at=reading.observed_at,
+        failure=FailureDocument.of(reading.failure),
+        would_do=tuple(would_do(volume, enforced=enforced)),
+    )

@@ -3,66 +3,68 @@
 The other brokers' disks, full followers and cordoned log dirs as families of the catalogue. Pure.
 """
 
-from collections.abc import Mapping
-
 from brimline.decide.peer_disks import PeerState
-from brimline.documents.parts import failure_document
+from brimline.documents.guard_state import (
+    CordonDocument,
+    FailureDocument,
+    FollowerDocument,
+    FollowersDocument,
+    UnansweredPeer,
+)
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.guard.followers.words import WHAT_TO_DO, action_sentence, follower_sentence
 from brimline.metrics import catalogue
 from brimline.metrics.metric import MetricFamily
 
-Json = Mapping[str, object]
 
-
-def follower_document(peers: PeerReport, orders: OrderReport, seconds: float) -> Json | None:
+def follower_document(peers: PeerReport, orders: OrderReport, seconds: float) -> FollowersDocument | None:
     """``None`` where there is no other broker. ``seconds``: now, on the clock of the readings."""
     if not peers.peers and peers.failure is None:
         return None
-    return {
-        "action": orders.choice.action.value,
-        "why": action_sentence(orders),
-        "possible": orders.choice.obstacle is None,
-        "inForce": None if orders.action is None else orders.action.value,
-        "patienceSeconds": peers.patience,
-        "failure": failure_document(orders.failure or peers.failure),
-        "peers": {state.value: peers.count(state) for state in PeerState},
-        "unanswered": [
-            {
-                "broker": peer.broker,
-                "state": peer.state.value,
-                "ageSeconds": None if peer.answered is None else round(seconds - peer.answered, 1),
-                "failure": failure_document(peer.failure),
-            }
+    return FollowersDocument(
+        action=orders.choice.action.value,
+        why=action_sentence(orders),
+        possible=orders.choice.obstacle is None,
+        in_force=None if orders.action is None else orders.action.value,
+        patience_seconds=peers.patience,
+        failure=FailureDocument.of(orders.failure or peers.failure),
+        peers={state.value: peers.count(state) for state in PeerState},
+        unanswered=tuple(
+            UnansweredPeer(
+                broker=peer.broker,
+                state=peer.state.value,
+                age_seconds=None if peer.answered is None else round(seconds - peer.answered, 1),
+                failure=FailureDocument.of(peer.failure),
+            )
             for peer in peers.peers
             if peer.state is not PeerState.FRESH
-        ],
-        "full": [_follower(each, orders) for each in orders.followers],
-    }
+        ),
+        full=tuple(_follower(each, orders) for each in orders.followers),
+    )
 
 
-def _follower(follower: FullFollower, orders: OrderReport) -> Json:
-    return {
-        "broker": follower.broker,
-        "logDirs": list(follower.log_dirs),
-        "partitions": follower.partitions,
-        "heldBack": orders.action is not None and follower.partitions > 0,
-        "failure": failure_document(follower.failure),
-        "does": follower_sentence(follower, orders),
-        "whatToDo": WHAT_TO_DO,
-    }
+def _follower(follower: FullFollower, orders: OrderReport) -> FollowerDocument:
+    return FollowerDocument(
+        broker=follower.broker,
+        log_dirs=follower.log_dirs,
+        partitions=follower.partitions,
+        held_back=orders.action is not None and follower.partitions > 0,
+        failure=FailureDocument.of(follower.failure),
+        does=follower_sentence(follower, orders),
+        what_to_do=WHAT_TO_DO,
+    )
 
 
-def cordon_document(report: CordonReport) -> Json:
-    return {
-        "wanted": report.is_wanted,
-        "supported": report.is_supported,
-        "logDirs": sorted(report.cordoned.ours),
-        "byOperator": sorted(report.cordoned.theirs),
-        "keptOpen": sorted(report.kept_open),
-        "failure": failure_document(report.failure),
-    }
+def cordon_document(report: CordonReport) -> CordonDocument:
+    return CordonDocument(
+        wanted=report.is_wanted,
+        supported=report.is_supported,
+        log_dirs=tuple(sorted(report.cordoned.ours)),
+        by_operator=tuple(sorted(report.cordoned.theirs)),
+        kept_open=tuple(sorted(report.kept_open)),
+        failure=FailureDocument.of(report.failure),
+    )
 
 
 def peer_families(report: PeerReport) -> list[MetricFamily]:

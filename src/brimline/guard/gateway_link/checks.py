@@ -126,10 +126,10 @@ def _why_not_bound(address: Address) -> OSError | None:
 
 
 def _explain_running(config: GuardConfig, state: GatewayState) -> Iterator[Finding]:
-    draining = ", and is ending" if state.is_draining else ""
+    draining = ", and is ending" if state.draining else ""
     yield gateway_finding(
         Weight.FINE,
-        f"the gateway runs (version {state.version}, process {state.pid}) with {state.open_connections} connections"
+        f"the gateway runs (version {state.version}, process {state.pid}) with {state.connections.open} connections"
         f"{draining}",
     )
     if state.enforcement != config.text(keys.ENFORCEMENT):

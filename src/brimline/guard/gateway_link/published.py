@@ -3,85 +3,86 @@
 A gateway's figures as families of the catalogue. Pure: a state in, families out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from brimline.disks.sentences import how_to_lift
-from brimline.documents.gateway_state import Fence, GatewayListener, GatewayState, Refused, SkippedFetches
-from brimline.documents.parts import Json, failure_document
+from brimline.documents.gateway_state import GatewayState, RefusedBatches, Skips, StandingFence
+from brimline.documents.guard_state import (
+    AnswerDocument,
+    FailureDocument,
+    FenceDocument,
+    GatewayDocument,
+    LatelyDocument,
+    ListenerDocument,
+    RefusedRow,
+    RefusedSum,
+)
 from brimline.guard.gateway_link.task import GatewayReport, Lately
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
-from brimline.model.times import time_text
 
 
-def gateway_document(report: GatewayReport, config_path: str) -> Json | None:
+def gateway_document(report: GatewayReport, config_path: str) -> GatewayDocument | None:
     if report.is_absent:
         return None
-    return {
-        "up": report.state is not None,
-        "failure": failure_document(report.failure),
-        "state": None if report.state is None else _state(report.state, report.lately, config_path),
-    }
+    return GatewayDocument(
+        up=report.state is not None,
+        failure=FailureDocument.of(report.failure),
+        state=None if report.state is None else _answer(report.state, report.lately, config_path),
+    )
 
 
-def _state(state: GatewayState, lately: Lately, config_path: str) -> Json:
-    return {
-        "version": state.version,
-        "pid": state.pid,
-        "startedAt": time_text(state.started_at),
-        "enforcement": state.enforcement,
-        "rejectError": state.reject_error,
-        "draining": state.is_draining,
-        "listeners": [_listener(listener) for listener in state.listeners],
-        "connections": state.open_connections,
-        "fences": [_fence(fence, config_path) for fence in state.fences],
-        "refused": _sum(state.refused),
-        "wouldHaveRefused": _sum(state.would_have_refused),
-        "lately": {
-            "seconds": round(lately.seconds, 1),
-            "batches": lately.batches,
-            "bytes": lately.bytes,
-            "most": [_refused(row) for row in lately.most],
-        },
-    }
+def _answer(state: GatewayState, lately: Lately, config_path: str) -> AnswerDocument:
+    return AnswerDocument(
+        version=state.version,
+        pid=state.pid,
+        started_at=state.started_at,
+        enforcement=state.enforcement,
+        reject_error=state.reject_error,
+        draining=state.draining,
+        listeners=tuple(
+            ListenerDocument(
+                name=each.name,
+                address=each.address,
+                upstream=each.upstream,
+                protocol=each.protocol,
+                connections=each.connections,
+            )
+            for each in state.listeners
+        ),
+        connections=state.connections.open,
+        fences=tuple(_fence(fence, config_path) for fence in state.fences),
+        refused=_sum(state.refusals),
+        would_have_refused=_sum(state.would_have_refused),
+        lately=LatelyDocument(
+            seconds=round(lately.seconds, 1),
+            batches=lately.batches,
+            bytes=lately.bytes,
+            most=tuple(
+                RefusedRow(
+                    topic=row.topic, partition=row.partition, client=row.client, batches=row.batches, bytes=row.bytes
+                )
+                for row in lately.most
+            ),
+        ),
+    )
 
 
-def _listener(listener: GatewayListener) -> Json:
-    return {
-        "name": listener.name,
-        "address": listener.address,
-        "upstream": listener.upstream,
-        "protocol": listener.protocol,
-        "connections": listener.connections,
-    }
+def _fence(fence: StandingFence, config_path: str) -> FenceDocument:
+    return FenceDocument(
+        log_dir=fence.log_dir,
+        topic=fence.topic,
+        cause=fence.cause,
+        reason=fence.reason,
+        since=fence.since,
+        by=fence.by,
+        partitions=fence.partitions,
+        what_to_do=how_to_lift(fence, config_path),
+    )
 
 
-def _fence(fence: Fence, config_path: str) -> Json:
-    return {
-        "logDir": fence.log_dir,
-        "topic": fence.topic,
-        "cause": fence.cause.value,
-        "reason": fence.reason,
-        "since": time_text(fence.since),
-        "by": fence.by,
-        "partitions": fence.partitions,
-        "whatToDo": how_to_lift(fence, config_path),
-    }
-
-
-def _refused(row: Refused) -> Json:
-    return {
-        "topic": row.topic,
-        "partition": row.partition,
-        "client": row.client,
-        "batches": row.batches,
-        "bytes": row.bytes,
-    }
-
-
-def _sum(rows: Iterable[Refused]) -> Json:
-    counted = list(rows)
-    return {"batches": sum(row.batches for row in counted), "bytes": sum(row.bytes for row in counted)}
+def _sum(rows: Sequence[RefusedBatches]) -> RefusedSum:
+    return RefusedSum(batches=sum(row.batches for row in rows), bytes=sum(row.bytes for row in rows))
 
 
 OF_A_GATEWAY_THAT_ANSWERS: tuple[Metric, ...] = (
@@ -117,32 +118,32 @@ def gateway_families(state: GatewayState) -> list[MetricFamily]:
         catalogue.GATEWAY_START_TIME.single(state.started_at.timestamp()),
         *_connections(state),
         catalogue.GATEWAY_BYTES.family(
-            (("to_broker",), ("to_clients",)), (state.bytes_to_broker, state.bytes_to_clients)
+            (("to_broker",), ("to_clients",)), (state.bytes.to_broker, state.bytes.to_clients)
         ),
-        catalogue.GATEWAY_REQUESTS.single(state.requests),
-        catalogue.GATEWAY_PRODUCE_REQUESTS.single(state.produce_requests),
+        catalogue.GATEWAY_REQUESTS.single(state.requests.total),
+        catalogue.GATEWAY_PRODUCE_REQUESTS.single(state.requests.produce),
         *_fences(state),
-        *_refused_families(state.refused, catalogue.GATEWAY_REFUSED_BATCHES, catalogue.GATEWAY_REFUSED_BYTES),
+        *_refused_families(state.refusals, catalogue.GATEWAY_REFUSED_BATCHES, catalogue.GATEWAY_REFUSED_BYTES),
         *_refused_families(
             state.would_have_refused, catalogue.GATEWAY_WOULD_REFUSE_BATCHES, catalogue.GATEWAY_WOULD_REFUSE_BYTES
         ),
-        catalogue.GATEWAY_SEQUENCES.single(state.sequences_held),
-        catalogue.GATEWAY_SEQUENCES_EVICTED.single(state.sequences_evicted),
-        catalogue.GATEWAY_DESCRIBE_FAILURES.single(state.describe_failures),
-        catalogue.GATEWAY_DESCRIBE_RESTARTS.single(state.describe_restarts),
+        catalogue.GATEWAY_SEQUENCES.single(state.sequences.held),
+        catalogue.GATEWAY_SEQUENCES_EVICTED.single(state.sequences.evicted),
+        catalogue.GATEWAY_DESCRIBE_FAILURES.single(state.describe.failures),
+        catalogue.GATEWAY_DESCRIBE_RESTARTS.single(state.describe.worker_restarts),
         catalogue.GATEWAY_ADDED_LATENCY.histogram(state.latency.bounds, state.latency.counts, state.latency.sum),
-        *_skipped(state.skipped),
+        *_skipped(state.skips),
     ]
 
 
 def _connections(state: GatewayState) -> list[MetricFamily]:
-    closed = state.closed_connections
+    closed = state.connections.closed
     return [
         catalogue.GATEWAY_CONNECTIONS.family(
             tuple((listener.name,) for listener in state.listeners),
             [listener.connections for listener in state.listeners],
         ),
-        catalogue.GATEWAY_ACCEPTED.single(state.accepted_connections),
+        catalogue.GATEWAY_ACCEPTED.single(state.connections.accepted),
         catalogue.GATEWAY_CLOSED.family(tuple((reason,) for reason in closed), list(closed.values())),
     ]
 
@@ -155,16 +156,16 @@ def _fences(state: GatewayState) -> list[MetricFamily]:
     ]
 
 
-def _skipped(skipped: SkippedFetches) -> list[MetricFamily]:
+def _skipped(skipped: Skips) -> list[MetricFamily]:
     return [
-        catalogue.GATEWAY_FETCHES_REWRITTEN.single(skipped.rewritten),
+        catalogue.GATEWAY_FETCHES_REWRITTEN.single(skipped.fetches_rewritten),
         catalogue.GATEWAY_PARTITIONS_SKIPPED.single(skipped.partitions_skipped),
         catalogue.GATEWAY_WITHHELD_BYTES.single(skipped.bytes_withheld),
         catalogue.GATEWAY_SESSIONS_RESTARTED.single(skipped.sessions_restarted),
-        catalogue.GATEWAY_FETCHES_NOT_UNDERSTOOD.single(skipped.not_understood),
+        catalogue.GATEWAY_FETCHES_NOT_UNDERSTOOD.single(skipped.answers_not_understood),
     ]
 
 
-def _refused_families(rows: Sequence[Refused], batches: Metric, size: Metric) -> list[MetricFamily]:
+def _refused_families(rows: Sequence[RefusedBatches], batches: Metric, size: Metric) -> list[MetricFamily]:
     labels = tuple((row.topic, "" if row.partition is None else str(row.partition), row.client) for row in rows)
     return [batches.family(labels, [row.batches for row in rows]), size.family(labels, [row.bytes for row in rows])]

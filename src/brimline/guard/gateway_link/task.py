@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from brimline.documents.gateway_state import GatewayState, Refused
+from brimline.documents.gateway_state import GatewayState, RefusedBatches
 from brimline.model import BadInput, Bytes, Failure, FailureKind, ObservationFailed
 from brimline.service.clock import Clock
 from brimline.service.log_lines import say
@@ -39,7 +39,7 @@ class Lately:
     seconds: float
     batches: int
     bytes: Bytes
-    most: tuple[Refused, ...]
+    most: tuple[RefusedBatches, ...]
 
 
 NOTHING_YET = Lately(seconds=0.0, batches=0, bytes=Bytes(0), most=())
@@ -49,7 +49,7 @@ NOTHING_YET = Lately(seconds=0.0, batches=0, bytes=Bytes(0), most=())
 class _Counts:
     seconds: float
     gateway: tuple[int, object]
-    rows: tuple[Refused, ...]
+    rows: tuple[RefusedBatches, ...]
 
 
 class RefusedLately:
@@ -82,11 +82,11 @@ def _between(then: _Counts, now: _Counts) -> Lately:
     )
 
 
-def _difference(row: Refused, old: Refused) -> Refused:
+def _difference(row: RefusedBatches, old: RefusedBatches) -> RefusedBatches:
     return replace(row, batches=row.batches - old.batches, bytes=Bytes(row.bytes - old.bytes))
 
 
-def _largest(rows: Iterable[Refused]) -> list[Refused]:
+def _largest(rows: Iterable[RefusedBatches]) -> list[RefusedBatches]:
     return sorted(rows, key=lambda row: (-row.batches, row.topic, row.partition or 0, row.client))[:_MOST]
 
 

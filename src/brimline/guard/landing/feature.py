@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from brimline.documents.parts import Json
+from brimline.documents.guard_state import LandingDocument, SpoolDocument
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.feature import Core, Feature
 from brimline.guard.landing.child import SnapshotWriter
@@ -20,22 +20,22 @@ from brimline.service.worker import Worker
 from brimline.settings import keys
 
 
-def landing_document(report: LandingReport | None, uri: str, seconds: float) -> Json | None:
+def landing_document(report: LandingReport | None, uri: str, seconds: float) -> LandingDocument | None:
     """``None`` where no snapshots are wanted."""
     if report is None:
         return None
-    return {
-        "uri": without_login(uri),
-        "last": report.name,
-        "lastBytes": report.bytes,
-        "lastSeconds": None if report.took is None else round(report.took, 3),
-        "ageSeconds": None if report.landed is None else round(seconds - report.landed, 3),
-        "sent": report.sent,
-        "failed": report.failed,
-        "dropped": report.dropped,
-        "spool": {"snapshots": report.waiting, "bytes": report.waiting_bytes},
-        "failure": report.failure,
-    }
+    return LandingDocument(
+        uri=without_login(uri),
+        last=report.name,
+        last_bytes=report.bytes,
+        last_seconds=None if report.took is None else round(report.took, 3),
+        age_seconds=None if report.landed is None else round(seconds - report.landed, 3),
+        sent=report.sent,
+        failed=report.failed,
+        dropped=report.dropped,
+        spool=SpoolDocument(snapshots=report.waiting, bytes=report.waiting_bytes),
+        failure=report.failure,
+    )
 
 
 class LandingNews:

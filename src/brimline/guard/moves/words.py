@@ -8,14 +8,13 @@ Moves into full log dirs in the guard's log: a line when they are held up, one w
 import json
 import logging
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 
 from brimline.act.move_pause import KEY, Hold, Pause
-from brimline.documents.parts import failure_document
+from brimline.documents.guard_state import FailureDocument, MovesDocument, MovingInto
 from brimline.guard.moves.task import MoveReport, Moves
 from brimline.model import BrokerId, TopicPartition
-from brimline.model.times import time_text
 from brimline.service.log_lines import say
 
 _SHOWN = 10
@@ -72,23 +71,21 @@ def _some(partitions: Iterable[TopicPartition]) -> str:
     return ", ".join(names[:_SHOWN]) + rest
 
 
-Json = Mapping[str, object]
-
-
-def move_document(report: MoveReport, broker: BrokerId, servers: str, *, enforced: bool) -> Json | None:
+def move_document(report: MoveReport, broker: BrokerId, servers: str, *, enforced: bool) -> MovesDocument | None:
     if report.is_quiet:
         return None
-    return {
-        "paused": report.is_held,
-        "since": None if report.pause is None else time_text(report.pause.since),
-        "valueBefore": None if report.pause is None else report.pause.before,
-        "logDirs": [
-            {"logDir": log_dir, "partitions": [str(each) for each in found]} for log_dir, found in report.moves.items()
-        ],
-        "failure": failure_document(report.failure),
-        "does": move_sentence(report, enforced=enforced),
-        "whatToDo": how_to_cancel(report.moves, broker, servers) if report.moves else None,
-    }
+    return MovesDocument(
+        paused=report.is_held,
+        since=None if report.pause is None else report.pause.since,
+        value_before=None if report.pause is None else report.pause.before,
+        log_dirs=tuple(
+            MovingInto(log_dir=log_dir, partitions=tuple(str(each) for each in found))
+            for log_dir, found in report.moves.items()
+        ),
+        failure=FailureDocument.of(report.failure),
+        does=move_sentence(report, enforced=enforced),
+        what_to_do=how_to_cancel(report.moves, broker, servers) if report.moves else None,
+    )
 
 
 class MoveNews:

@@ -5,9 +5,11 @@
 retention, whose gauges stand still there. Until the broker has answered there is nothing to double.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from brimline.documents.parts import Json
+from brimline.documents.guard_state import PercentagesDocument, PercentRow, RetentionDocument
 from brimline.guard.percent.percentages import Column, PlainFigures, TieredFigures
 from brimline.guard.percent.task import PercentReport
 from brimline.metrics import catalogue
@@ -43,35 +45,38 @@ def percentage_ages(report: PercentReport, seconds: float) -> list[MetricFamily]
     return [catalogue.RETENTION_AGE.family(tuple((tier,) for tier, _ in ages), [age for _, age in ages])]
 
 
-def retention_document(report: PercentReport, seconds: float) -> Json:
+def retention_document(report: PercentReport, seconds: float) -> RetentionDocument:
     plain, tiered = report.plain, report.tiered
-    return {
-        "plain": None
+    return RetentionDocument(
+        plain=None
         if plain is None
-        else {
-            **_column(plain.current, seconds - plain.seconds),
-            "unknown": {topic: failure.message for topic, failure in plain.unknown.items()},
-        },
-        "tiered": None
+        else _column(
+            plain.current,
+            seconds - plain.seconds,
+            {topic: failure.message for topic, failure in plain.unknown.items()},
+        ),
+        tiered=None
         if tiered is None
-        else {
-            **_column(tiered.total, seconds - tiered.seconds),
-            "unknown": {str(partition): reason.sentence for partition, reason in tiered.unknown.items()},
-        },
-    }
+        else _column(
+            tiered.total,
+            seconds - tiered.seconds,
+            {str(partition): reason.sentence for partition, reason in tiered.unknown.items()},
+        ),
+    )
 
 
-def _column(column: Column, age: float) -> Json:
+def _column(column: Column, age: float, unknown: Mapping[str, str]) -> PercentagesDocument:
     fullest = np.argsort(-column.values, kind="stable")[:_HIGHEST].tolist()
-    return {
-        "ageSeconds": round(age, 3),
-        "partitions": len(column),
-        "over100": int((column.values > 100).sum()),
-        "highest": [
-            {"topic": column.rows[row][0], "partition": int(column.rows[row][1]), "percent": int(column.values[row])}
+    return PercentagesDocument(
+        age_seconds=round(age, 3),
+        partitions=len(column),
+        over_100=int((column.values > 100).sum()),
+        highest=tuple(
+            PercentRow(topic=column.rows[row][0], partition=int(column.rows[row][1]), percent=int(column.values[row]))
             for row in fullest
-        ],
-    }
+        ),
+        unknown=unknown,
+    )
 
 
 def _percentages(report: PercentReport, publish: str) -> list[tuple[Metric, Column | None]]:

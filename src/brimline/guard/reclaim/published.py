@@ -5,116 +5,127 @@ The reclaim of all devices as families of the catalogue. Pure: reports in, famil
 A device has one row, under its first log dir: sums over devices are right.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from brimline.decide.reclaim.floor import Floor
+from brimline.documents.guard_state import (
+    CycleDocument,
+    DeviceDocument,
+    FloorDocument,
+    FloorPartDocument,
+    PausedReclaim,
+    PlanDocument,
+    ReclaimDocument,
+    SinceStart,
+    TopicShare,
+    TrimCounts,
+)
 from brimline.guard.reclaim.report import CycleFigures, Doing, ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import does
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
 from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
-from brimline.model.times import time_text
-
-Json = Mapping[str, object]
 
 
-def reclaim_document(reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float) -> Json | None:
+def reclaim_document(
+    reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float
+) -> ReclaimDocument | None:
     """``None`` without a ceiling, once nothing is under way any more."""
     if settings.is_off and not any(report.under_way for report in reports):
         return None
     pause = next((report.pause for report in reports if report.pause is not None), None)
-    return {
-        "ceilingPercent": settings.policy.ceiling_percent,
-        "mode": "apply" if settings.is_applied else "plan",
-        "intervalMs": round(settings.interval * 1000),
-        "paused": None if pause is None else {"by": pause.by, "reason": pause.reason, "since": time_text(pause.since)},
-        "devices": [_device(report, seconds) for report in reports],
-    }
+    return ReclaimDocument(
+        ceiling_percent=settings.policy.ceiling_percent,
+        mode="apply" if settings.is_applied else "plan",
+        interval_ms=round(settings.interval * 1000),
+        paused=None if pause is None else PausedReclaim(by=pause.by, reason=pause.reason, since=pause.since),
+        devices=tuple(_device(report, seconds) for report in reports),
+    )
 
 
-def _device(report: ReclaimReport, seconds: float) -> Json:
+def _device(report: ReclaimReport, seconds: float) -> DeviceDocument:
     totals = report.totals
-    return {
-        "device": report.device,
-        "logDirs": list(report.log_dirs),
-        "state": report.doing.value,
-        "troubled": report.is_troubled,
-        "problem": report.problem,
-        "does": does(report),
-        "decidedAt": None if report.surveyed_at is None else time_text(report.surveyed_at),
-        "ageSeconds": None if report.surveyed is None else round(seconds - report.surveyed, 3),
-        "plan": None if report.plan is None else _plan(report.plan),
-        "floor": None if report.floor is None else _floor(report.floor),
-        "cycles": [_cycle(cycle) for cycle in report.under_way],
-        "lastCycle": None if report.last is None else _cycle(report.last),
-        "sinceStart": {
-            "cycles": totals.cycles,
-            "plannedBytes": totals.planned_bytes,
-            "plannedSegments": totals.planned_segments,
-            "trimsDone": totals.done,
-            "trimsAbandoned": totals.abandoned,
-            "trimsWithdrawn": totals.withdrawn,
-            "freedBytes": totals.freed_bytes,
-            "freedSegments": totals.freed_segments,
-        },
-    }
+    return DeviceDocument(
+        device=report.device,
+        log_dirs=report.log_dirs,
+        state=report.doing.value,
+        troubled=report.is_troubled,
+        problem=report.problem,
+        does=does(report),
+        decided_at=report.surveyed_at,
+        age_seconds=None if report.surveyed is None else round(seconds - report.surveyed, 3),
+        plan=None if report.plan is None else _plan(report.plan),
+        floor=None if report.floor is None else _floor(report.floor),
+        cycles=tuple(_cycle(cycle) for cycle in report.under_way),
+        last_cycle=None if report.last is None else _cycle(report.last),
+        since_start=SinceStart(
+            cycles=totals.cycles,
+            planned_bytes=totals.planned_bytes,
+            planned_segments=totals.planned_segments,
+            trims_done=totals.done,
+            trims_abandoned=totals.abandoned,
+            trims_withdrawn=totals.withdrawn,
+            freed_bytes=totals.freed_bytes,
+            freed_segments=totals.freed_segments,
+        ),
+    )
 
 
-def _plan(plan: DevicePlan) -> Json:
-    return {
-        "outcome": plan.outcome.label,
-        "usedBytes": plan.used_bytes,
-        "limitBytes": plan.limit_bytes,
-        "goingBytes": plan.going.total,
-        "excessBytes": plan.excess_bytes,
-        "takenBytes": plan.taken_bytes,
-        "takenSegments": plan.taken_segments,
-        "missingBytes": plan.missing_bytes,
-        "removableBytes": plan.removable_bytes,
-        "localRetentionBytes": plan.local_retention_bytes,
-    }
+def _plan(plan: DevicePlan) -> PlanDocument:
+    return PlanDocument(
+        outcome=plan.outcome.label,
+        used_bytes=plan.used_bytes,
+        limit_bytes=plan.limit_bytes,
+        going_bytes=plan.going.total,
+        excess_bytes=plan.excess_bytes,
+        taken_bytes=plan.taken_bytes,
+        taken_segments=plan.taken_segments,
+        missing_bytes=plan.missing_bytes,
+        removable_bytes=plan.removable_bytes,
+        local_retention_bytes=plan.local_retention_bytes,
+    )
 
 
-def _floor(floor: Floor) -> Json:
-    return {
-        "bytes": floor.bytes,
-        "percent": round(floor.percent, 3),
-        "impossible": floor.is_impossible,
-        "sentence": floor.sentence,
-        "parts": [
-            {
-                "kind": part.kind.value,
-                "bytes": part.bytes,
-                "percent": round(part.percent, 3),
-                "whatHelps": part.kind.cure,
-                "topics": [{"topic": share.topic, "bytes": share.bytes} for share in part.topics],
-            }
+def _floor(floor: Floor) -> FloorDocument:
+    return FloorDocument(
+        bytes=floor.bytes,
+        percent=round(floor.percent, 3),
+        impossible=floor.is_impossible,
+        sentence=floor.sentence,
+        parts=tuple(
+            FloorPartDocument(
+                kind=part.kind.value,
+                bytes=part.bytes,
+                percent=round(part.percent, 3),
+                what_helps=part.kind.cure,
+                topics=tuple(TopicShare(topic=share.topic, bytes=share.bytes) for share in part.topics),
+            )
             for part in floor.parts
-        ],
-    }
+        ),
+    )
 
 
-def _cycle(cycle: CycleFigures) -> Json:
-    return {
-        "cycle": cycle.cycle,
-        "by": cycle.by,
-        "begunAt": time_text(cycle.begun_at),
-        "endedAt": None if cycle.ended_at is None else time_text(cycle.ended_at),
-        "excessBytes": cycle.excess_bytes,
-        "plannedBytes": cycle.planned_bytes,
-        "plannedSegments": cycle.planned_segments,
-        "trims": {
-            "unsent": cycle.unsent,
-            "waiting": cycle.waiting,
-            "done": cycle.done,
-            "abandoned": cycle.abandoned,
-            "withdrawn": cycle.withdrawn,
-        },
-        "freedBytes": cycle.freed_bytes,
-        "freedSegments": cycle.freed_segments,
-        "givenUpBecause": list(cycle.reasons),
-    }
+def _cycle(cycle: CycleFigures) -> CycleDocument:
+    return CycleDocument(
+        cycle=cycle.cycle,
+        by=cycle.by,
+        begun_at=cycle.begun_at,
+        ended_at=cycle.ended_at,
+        excess_bytes=cycle.excess_bytes,
+        planned_bytes=cycle.planned_bytes,
+        planned_segments=cycle.planned_segments,
+        trims=TrimCounts(
+            unsent=cycle.unsent,
+            waiting=cycle.waiting,
+            done=cycle.done,
+            abandoned=cycle.abandoned,
+            withdrawn=cycle.withdrawn,
+        ),
+        freed_bytes=cycle.freed_bytes,
+        freed_segments=cycle.freed_segments,
+        given_up_because=tuple(cycle.reasons),
+    )
 
 
 _OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (

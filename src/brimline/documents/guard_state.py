@@ -1,0 +1,422 @@
+"""``/v1/state``: what a guard knows now. Written by its features, read by ``brimline status``.
+
+What is unknown is ``null``. ``moves`` are those between log dirs that go into a full one. ``followers`` is ``null``
+where there is no other broker; ``unanswered`` has those whose disks are not freshly known, ``full`` those with a full
+disk. ``gateway`` is ``null`` where there is none and none is wanted; ``lately`` is what it refused in the last minute,
+or what it would have refused. ``highest`` has the ten fullest; all of them are in ``/metrics``. ``landing`` is ``null``
+where no snapshots are wanted. A sentence for people is called ``does``, and the way out ``whatToDo``.
+
+Members are added, never changed or removed, while ``version`` stays.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from brimline.decide.admission import FenceCause
+from brimline.model import Bytes, Failure
+
+FORMAT, VERSION = "brimline.guard-state", 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureDocument:
+    kind: str
+    message: str
+
+    @classmethod
+    def of(cls, failure: Failure | None) -> "FailureDocument | None":
+        return None if failure is None else cls(kind=failure.kind.value, message=failure.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardDocument:
+    version: str
+    started_at: datetime
+    enforcement: str
+    config: str
+    dead_tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerDocument:
+    id: int
+    connected: bool
+    publishes_percentages: bool | None
+    failure: FailureDocument | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsDocument:
+    max_used_percent: int
+    min_free_bytes: int
+    release_margin_percent: int
+    retention_disk_usage_percent: int
+    check_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeDocument:
+    device: str
+    mount_point: str | None
+    log_dirs: tuple[str, ...]
+    state: str
+    breaches: tuple[str, ...]
+    total_bytes: int | None
+    usable_bytes: int | None
+    reserved_bytes: int | None
+    used_percent: float | None
+    bytes_to_limit: int | None
+    fill_rate_bytes_per_second: float | None
+    seconds_to_limit: float | None
+    next_look_seconds: float
+    observed_at: datetime
+    failure: FailureDocument | None
+    would_do: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovingInto:
+    log_dir: str
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovesDocument:
+    paused: bool
+    since: datetime | None
+    value_before: str | None
+    log_dirs: tuple[MovingInto, ...]
+    failure: FailureDocument | None
+    does: str
+    what_to_do: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnansweredPeer:
+    broker: int
+    state: str
+    age_seconds: float | None
+    failure: FailureDocument | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerDocument:
+    """One whose disk is full."""
+
+    broker: int
+    log_dirs: tuple[str, ...]
+    partitions: int
+    held_back: bool
+    failure: FailureDocument | None
+    does: str
+    what_to_do: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowersDocument:
+    """``peers``: how many other brokers there are, by what is known of their disks."""
+
+    action: str
+    why: str
+    possible: bool
+    in_force: str | None
+    patience_seconds: float
+    failure: FailureDocument | None
+    peers: Mapping[str, int]
+    unanswered: tuple[UnansweredPeer, ...]
+    full: tuple[FollowerDocument, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CordonDocument:
+    wanted: bool
+    supported: bool | None
+    log_dirs: tuple[str, ...]
+    by_operator: tuple[str, ...]
+    kept_open: tuple[str, ...]
+    failure: FailureDocument | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallastDocument:
+    device: str
+    path: str
+    bytes: Bytes
+    in_place: bool
+    releases: int
+    unrecorded: int
+    failure: str | None
+    does: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallastsDocument:
+    wanted_bytes: Bytes
+    volumes: tuple[BallastDocument, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PausedReclaim:
+    by: str
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDocument:
+    outcome: str
+    used_bytes: int | None
+    limit_bytes: int | None
+    going_bytes: int
+    excess_bytes: int | None
+    taken_bytes: int
+    taken_segments: int
+    missing_bytes: int
+    removable_bytes: int
+    local_retention_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicShare:
+    topic: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloorPartDocument:
+    kind: str
+    bytes: int
+    percent: float
+    what_helps: str
+    topics: tuple[TopicShare, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloorDocument:
+    bytes: int
+    percent: float
+    impossible: bool
+    sentence: str
+    parts: tuple[FloorPartDocument, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimCounts:
+    unsent: int
+    waiting: int
+    done: int
+    abandoned: int
+    withdrawn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleDocument:
+    cycle: str
+    by: str
+    begun_at: datetime
+    ended_at: datetime | None
+    excess_bytes: int
+    planned_bytes: int
+    planned_segments: int
+    trims: TrimCounts
+    freed_bytes: int
+    freed_segments: int
+    given_up_because: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinceStart:
+    cycles: int
+    planned_bytes: int
+    planned_segments: int
+    trims_done: int
+    trims_abandoned: int
+    trims_withdrawn: int
+    freed_bytes: int
+    freed_segments: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceDocument:
+    device: str
+    log_dirs: tuple[str, ...]
+    state: str
+    troubled: bool
+    problem: str | None
+    does: str
+    decided_at: datetime | None
+    age_seconds: float | None
+    plan: PlanDocument | None
+    floor: FloorDocument | None
+    cycles: tuple[CycleDocument, ...]
+    last_cycle: CycleDocument | None
+    since_start: SinceStart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReclaimDocument:
+    ceiling_percent: int
+    mode: str
+    interval_ms: int
+    paused: PausedReclaim | None
+    devices: tuple[DeviceDocument, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.paused is None and not any(device.troubled for device in self.devices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerDocument:
+    name: str
+    address: str
+    upstream: str
+    protocol: str
+    connections: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceDocument:
+    log_dir: str | None
+    topic: str | None
+    cause: FenceCause
+    reason: str
+    since: datetime
+    by: str | None
+    partitions: int
+    what_to_do: str
+
+    @property
+    def target(self) -> str:
+        return f"topic {self.topic}" if self.log_dir is None else self.log_dir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedSum:
+    batches: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRow:
+    topic: str
+    partition: int | None
+    client: str
+    batches: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatelyDocument:
+    seconds: float
+    batches: int
+    bytes: int
+    most: tuple[RefusedRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerDocument:
+    """What a gateway said that answered."""
+
+    version: str
+    pid: int
+    started_at: datetime
+    enforcement: str
+    reject_error: int
+    draining: bool
+    listeners: tuple[ListenerDocument, ...]
+    connections: int
+    fences: tuple[FenceDocument, ...]
+    refused: RefusedSum
+    would_have_refused: RefusedSum
+    lately: LatelyDocument
+
+    @property
+    def is_enforcing(self) -> bool:
+        return self.enforcement == "gateway"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayDocument:
+    up: bool
+    failure: FailureDocument | None
+    state: AnswerDocument | None
+
+    @property
+    def lets_everything_through(self) -> bool:
+        return self.state is not None and not self.state.fences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PercentRow:
+    topic: str
+    partition: int
+    percent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PercentagesDocument:
+    """``unknown``: why, by topic or partition."""
+
+    age_seconds: float
+    partitions: int
+    over_100: int
+    highest: tuple[PercentRow, ...]
+    unknown: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionDocument:
+    plain: PercentagesDocument | None
+    tiered: PercentagesDocument | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolDocument:
+    snapshots: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandingDocument:
+    uri: str
+    last: str | None
+    last_bytes: int | None
+    last_seconds: float | None
+    age_seconds: float | None
+    sent: int
+    failed: int
+    dropped: int
+    spool: SpoolDocument
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardState:
+    format: str = FORMAT
+    version: int = VERSION
+    observed_at: datetime
+    guard: GuardDocument
+    broker: BrokerDocument
+    limits: LimitsDocument
+    volumes: tuple[VolumeDocument, ...]
+    moves: MovesDocument | None = None
+    followers: FollowersDocument | None = None
+    cordon: CordonDocument | None = None
+    ballast: BallastsDocument | None = None
+    reclaim: ReclaimDocument | None = None
+    gateway: GatewayDocument | None = None
+    retention: RetentionDocument = field(default_factory=lambda: RetentionDocument(plain=None, tiered=None))
+    landing: LandingDocument | None = None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Nothing here asks for anybody's attention."""
+        return (
+            self.broker.failure is None
+            and all(volume.state == "ok" for volume in self.volumes)
+            and (self.followers is None or not self.followers.full)
+            and (self.reclaim is None or self.reclaim.is_healthy)
+            and (self.gateway is None or self.gateway.lets_everything_through)
+        )
