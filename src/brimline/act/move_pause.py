@@ -37,11 +37,12 @@ is why it is put back though it seems to stand there already.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
+from brimline.model.times import read_time, time_text
 from brimline.service.durable_files import LaterVersion, NotRecorded, check_version, put_on_record, read_state
 
 _VERSION = 1
@@ -77,8 +78,7 @@ class PauseRecord:
             return Pause(before=None, since=now)
 
     def write(self, pause: Pause) -> None:
-        since = pause.since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        document = {"version": _VERSION, "key": self._key, "before": pause.before, "since": since}
+        document = {"version": _VERSION, "key": self._key, "before": pause.before, "since": time_text(pause.since)}
         put_on_record(self.path, (json.dumps(document) + "\n").encode())
 
     def remove(self) -> None:
@@ -96,8 +96,7 @@ class PauseRecord:
         before = document["before"]
         if not (before is None or isinstance(before, str)):
             raise ValueError("a setting is a text")
-        since = datetime.fromisoformat(document["since"])
-        return Pause(before=before, since=since if since.tzinfo else since.replace(tzinfo=UTC))
+        return Pause(before=before, since=read_time(document["since"]))
 
 
 KEY = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -48,10 +48,10 @@ from pathlib import Path
 from uuid import UUID
 
 from brimline.act.ledger.entries import PlannedTrim, SegmentRange
-from brimline.act.ledger.files import time_text
 from brimline.act.ledger.writing import topic_id_text
 from brimline.model import BadInput, BrokerId, Bytes, Offset, TopicPartition
 from brimline.model.reclaim import ReclaimPolicy
+from brimline.model.times import time_text
 
 FORMAT, VERSION = "brimline.reclaim-plan", 2
 _CHECKSUM = "sha256"

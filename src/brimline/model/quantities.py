@@ -73,3 +73,8 @@ def human_span(seconds: float) -> str:
 def human_count(count: int) -> str:
     """A number of things: 12345 → ``12,345``."""
     return f"{count:,}"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 segment``, ``12,345 segments``."""
+    return f"{human_count(count)} {noun if count == 1 else plural or f'{noun}s'}"

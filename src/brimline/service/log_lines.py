@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TextIO, TypeAlias
 
 from brimline.model.secrets import without_login
+from brimline.model.times import time_text
 
 Field: TypeAlias = str | int | float | bool | None
 
@@ -36,8 +37,7 @@ def set_up(stream: TextIO, log_format: str, level: str) -> None:
 
 
 def _timestamp(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_text(datetime.fromtimestamp(record.created, UTC))
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Field]:

@@ -25,7 +25,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from zlib import crc32
 
@@ -33,6 +33,7 @@ from brimline.act.ledger.entries import Recorded
 from brimline.act.ledger.reading import Fields, entry_of
 from brimline.act.ledger.writing import document_of
 from brimline.model import BrimlineError
+from brimline.model.times import read_time, time_text
 from brimline.service.durable_files import open_state
 
 _VERSION = 1
@@ -101,15 +102,6 @@ def read_lines(content: bytes) -> Lines:
     return Lines(
         recorded=tuple(recorded), good_bytes=good, damaged=damaged, entries_before_damage=entries_before_damage
     )
-
-
-def time_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def read_time(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 _PART_SUFFIX = ".jsonl.gz"

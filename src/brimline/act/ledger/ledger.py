@@ -32,9 +32,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brimline.act.ledger.entries import CycleId, Entry, Paused, Recorded
-from brimline.act.ledger.files import BadLine, LedgerFiles, read_lines, read_time, time_text, write_line
+from brimline.act.ledger.files import BadLine, LedgerFiles, read_lines, write_line
 from brimline.act.ledger.state import LedgerState, Pause
 from brimline.model import Bytes
+from brimline.model.times import read_time, time_text
 from brimline.service.durable_files import (
     NotRecorded,
     open_state,

@@ -10,7 +10,7 @@ from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.shared.output import console_on, print_hanging
 from brimline.fleet.simulate.simulate import DeviceOutcome, Simulation, TopicOutcome
 from brimline.fleet.simulate.what_if import RetentionRule, WhatIf
-from brimline.model import human_bytes, human_count, human_percent, human_span, used_percent
+from brimline.model import counted, human_bytes, human_count, human_percent, human_span, used_percent
 from brimline.model.reclaim import CEILING_OFF
 
 _NARROWEST = 60
@@ -31,7 +31,7 @@ def write_simulation_table(found: Simulation, out: TextIO, *, top: int | None) -
 
 def simulation_lines(found: Simulation, glyphs: Glyphs, room: int, top: int | None) -> Iterator[Text]:
     yield Text.assemble(("What if", "bold"), "  ", _asked(found.what_if))
-    yield Text(f"  {_counted(found.brokers, 'broker')}, {_counted(len(found.devices), 'volume')}", "dim")
+    yield Text(f"  {counted(found.brokers, 'broker')}, {counted(len(found.devices), 'volume')}", "dim")
     yield Text()
     yield from _sum_lines(found)
     yield Text()
@@ -48,7 +48,7 @@ def _asked(what_if: WhatIf) -> str:
         *(f"retention of {printable(rule.pattern.pattern)}: {_limits(rule)}" for rule in what_if.retention),
     ]
     asked = ", ".join(part for part in parts if part) or "everything stays as it is set"
-    return f"{asked}; for {_counted(what_if.days, 'day')}"
+    return f"{asked}; for {counted(what_if.days, 'day')}"
 
 
 def _off_at_100(what: str, percent: int, off: str) -> str:
@@ -81,9 +81,9 @@ def _topic_lines(found: Simulation, glyphs: Glyphs, room: int, top: int | None) 
     if shown:
         yield from column_lines(_columns(found, shown), glyphs, room)
     if len(shown) < len(touched):
-        yield Text(f"  {glyphs.ellipsis} and {_counted(len(touched) - len(shown), 'more topic')}: --all", "dim")
+        yield Text(f"  {glyphs.ellipsis} and {counted(len(touched) - len(shown), 'more topic')}: --all", "dim")
     if len(touched) < len(found.topics):
-        yield Text(f"  {_counted(len(found.topics) - len(touched), 'topic')} would lose nothing", "dim")
+        yield Text(f"  {counted(len(found.topics) - len(touched), 'topic')} would lose nothing", "dim")
     yield Text()
 
 
@@ -113,12 +113,10 @@ def _device_lines(found: Simulation, glyphs: Glyphs) -> Iterator[Text]:
         yield Text(f"  {glyphs.cross} {_trouble(device)}", "red" if device.full_on_day is not None else "yellow")
     if len(troubled) > _SHOWN_DEVICES:
         rest = len(troubled) - _SHOWN_DEVICES
-        yield Text(f"  {glyphs.ellipsis} and {_counted(rest, 'more volume')}: --output json", "dim")
+        yield Text(f"  {glyphs.ellipsis} and {counted(rest, 'more volume')}: --output json", "dim")
     unknown = sum(device.used_bytes is None for device in found.devices)
     if unknown:
-        yield Text(
-            f"  {_counted(unknown, 'volume')} of unknown size: neither ceiling nor fence was simulated", "yellow"
-        )
+        yield Text(f"  {counted(unknown, 'volume')} of unknown size: neither ceiling nor fence was simulated", "yellow")
     if not troubled:
         yield Text("  no volume would refuse Produce, and every ceiling would be held", "green")
 
@@ -162,7 +160,3 @@ def _day(day: int | None) -> str:
 
 def _size(size: int) -> str:
     return human_bytes(size) if size else "-"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{human_count(number)} {noun}{'' if number == 1 else 's'}"

@@ -14,6 +14,7 @@ from brimline.cli.shared.output import console_on
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.show import Shown
 from brimline.model import Bytes, human_bytes, human_count
+from brimline.model.times import time_text
 
 _WIDEST = 44
 _GAP = "  "
@@ -49,7 +50,7 @@ def _write_csv(shown: Shown, out: TextIO) -> None:
 def _plain(value: object) -> object:
     """As programs read it: times in UTC by ISO 8601, everything else as it is."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return time_text(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, list):

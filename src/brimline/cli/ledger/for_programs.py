@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from brimline.act.ledger.entries import BallastEntry, CordonEntry
-from brimline.act.ledger.files import LedgerFiles, time_text
+from brimline.act.ledger.files import LedgerFiles
 from brimline.act.ledger.state import CycleRecord, TrimPhase, TrimRecord
 from brimline.act.ledger.story import Act, Story
 from brimline.act.ledger.writing import topic_id_text
+from brimline.model.times import time_text
 
 COLUMNS = (
     "cycle",

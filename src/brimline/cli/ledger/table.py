@@ -13,7 +13,7 @@ from brimline.act.ledger.story import Act, Story, TopicSum, by_topic, given_up
 from brimline.cli.ledger.for_programs import moment_text
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.shared.output import console_on, print_hanging
-from brimline.model import human_bytes, human_count, human_percent, human_span, used_percent
+from brimline.model import counted, human_bytes, human_count, human_percent, human_span, used_percent
 
 _INDENT = 12
 _SHOWN = 10
@@ -34,8 +34,8 @@ def write_ledger_table(story: Story, files: LedgerFiles, out: TextIO) -> None:
 
 def ledger_lines(story: Story, files: LedgerFiles, glyphs: Glyphs) -> Iterator[Text]:
     cycles = len(story.cycles)
-    counted = f"{_counted(cycles, 'cycle')}, {human_bytes(story.freed_bytes)} came back"
-    yield Text.assemble((f"Broker {files.node_id}", "bold"), "  ", counted)
+    freed = f"{counted(cycles, 'cycle')}, {human_bytes(story.freed_bytes)} came back"
+    yield Text.assemble((f"Broker {files.node_id}", "bold"), "  ", freed)
     yield Text(f"  {printable(str(files.current))}", "dim")
     for chapter in story.chapters:
         yield Text()
@@ -61,7 +61,7 @@ def _cycle_lines(cycle: CycleRecord, glyphs: Glyphs) -> Iterator[Text]:
     if len(topics) > _SHOWN:
         yield _more(f"{glyphs.ellipsis} and {human_count(len(topics) - _SHOWN)} more topics: --output csv", "dim")
     for why, partitions in Counter(each.why for each in plan.passed_over).items():
-        yield _more(f"{_counted(partitions, 'partition')} passed over: {why}", "dim")
+        yield _more(f"{counted(partitions, 'partition')} passed over: {why}", "dim")
     left = given_up(cycle)
     for trim in left[:_SHOWN]:
         is_failure = trim.phase is TrimPhase.ABANDONED
@@ -75,7 +75,7 @@ def _cycle_lines(cycle: CycleRecord, glyphs: Glyphs) -> Iterator[Text]:
 def _outcome(cycle: CycleRecord) -> str:
     done, by_others = cycle.count(TrimPhase.DONE), sum(trim.was_done_by_others for trim in cycle.trims)
     under_way = cycle.count(TrimPhase.PLANNED, TrimPhase.REQUESTED)
-    parts = [f"{_counted(done, 'trim')} done" + (f" ({human_count(by_others)} by others)" if by_others else "")]
+    parts = [f"{counted(done, 'trim')} done" + (f" ({human_count(by_others)} by others)" if by_others else "")]
     for phase in (TrimPhase.ABANDONED, TrimPhase.WITHDRAWN):
         if count := cycle.count(phase):
             parts.append(f"{human_count(count)} {phase.value}")
@@ -92,8 +92,8 @@ def _topic_lines(topics: Sequence[TopicSum]) -> Iterator[str]:
     rows = [
         (
             printable(each.topic),
-            _counted(each.partitions, "partition"),
-            _counted(each.segments, "segment"),
+            counted(each.partitions, "partition"),
+            counted(each.segments, "segment"),
             f"{human_bytes(each.freed_bytes)} of {human_bytes(each.planned_bytes)}",
             _ages(each),
         )
@@ -139,7 +139,3 @@ def _head(word: str, style: str, text: str) -> Text:
 
 def _more(text: str, style: str = "") -> Text:
     return Text(" " * _INDENT + printable(text), style)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{human_count(number)} {noun}{'s' * (number != 1)}"

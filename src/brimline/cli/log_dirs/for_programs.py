@@ -29,11 +29,11 @@ removed, while ``version`` stays. A volume with several log dirs is one that the
 import csv
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TextIO
 
 from brimline.cli.log_dirs.report import LogDirsReport, log_dirs_by_path, rows_by_name
 from brimline.model import BrokerLogDirs, LogDirDescription, Reason, ReplicaColumns, Volume, volumes_of
+from brimline.model.times import time_text
 
 COLUMNS = (
     "broker",
@@ -121,7 +121,7 @@ def _write_broker(answer: BrokerLogDirs, report: LogDirsReport, out: TextIO) -> 
             {
                 "broker": answer.broker,
                 "address": answer.address,
-                "observedAt": _timestamp(answer.observed_at),
+                "observedAt": time_text(answer.observed_at),
                 "failure": None if failure is None else {"kind": failure.kind.value, "message": failure.message},
                 "volumes": [_volume(volume) for volume in volumes_of(answer.log_dirs.values())],
             }
@@ -185,7 +185,3 @@ def _json_replicas(columns: ReplicaColumns) -> Iterator[str]:
             f'"remoteSize": {"null" if remote < 0 else remote}, "remoteSizeReason": {_JSON_REASONS[remote_reason]}, '
             f'"onlyLocalSize": {"null" if local < 0 else local}, "onlyLocalSizeReason": {_JSON_REASONS[local_reason]}}}'
         )
-
-
-def _timestamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

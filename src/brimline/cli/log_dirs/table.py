@@ -24,6 +24,7 @@ from brimline.model import (
     Percent,
     Reason,
     Volume,
+    counted,
     human_bytes,
     human_count,
     human_percent,
@@ -155,21 +156,21 @@ def _note_lines(notes: Sequence[Reason], glyphs: Glyphs, room: int) -> Iterator[
 
 def _total_lines(report: LogDirsReport, totals: ClusterTotals, glyphs: Glyphs, room: int) -> Iterator[Text]:
     separator = f" {glyphs.dot} "
-    volumes = [Text(_counted(totals.brokers, "broker")), Text(_counted(totals.volumes, "volume"))]
+    volumes = [Text(counted(totals.brokers, "broker")), Text(counted(totals.volumes, "volume"))]
     if totals.used_percent is not None:
         percent = (human_percent(totals.used_percent), level_style(totals.used_percent))
         volumes.append(Text.assemble(percent, " used"))
         volumes.append(Text(f"{human_bytes(totals.usable_bytes)} usable of {human_bytes(totals.total_bytes)}"))
     yield from _flowed(Text.assemble(("Cluster", "bold"), "  "), volumes, separator, room)
-    of_topics = "" if report.topics is None else f" of {_counted(len(report.topics), 'topic')}"
-    replicas = [Text(_counted(totals.replicas, "replica") + of_topics), Text(human_bytes(totals.replica_bytes))]
+    of_topics = "" if report.topics is None else f" of {counted(len(report.topics), 'topic')}"
+    replicas = [Text(counted(totals.replicas, "replica") + of_topics), Text(human_bytes(totals.replica_bytes))]
     if report.include_remote_info:
         replicas.append(Text(f"{human_bytes(totals.remote_bytes)} remote"))
         replicas.append(Text(f"{human_bytes(totals.only_local_bytes)} only local"))
     yield from _flowed(Text(_INDENT), replicas, separator, room)
     left_out = [
-        _counted(totals.failed_brokers, "broker") + " without an answer" if totals.failed_brokers else "",
-        _counted(totals.unknown_volumes, "volume") + " of unknown size" if totals.unknown_volumes else "",
+        counted(totals.failed_brokers, "broker") + " without an answer" if totals.failed_brokers else "",
+        counted(totals.unknown_volumes, "volume") + " of unknown size" if totals.unknown_volumes else "",
     ]
     if any(left_out):
         for line in wrapped(_INDENT, f"not counted: {', '.join(part for part in left_out if part)}", room):
@@ -186,7 +187,3 @@ def _flowed(head: Text, parts: Sequence[Text], separator: str, room: int) -> Ite
             yield line
             line = Text(_INDENT) + part
     yield line
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{human_count(number)} {noun}{'' if number == 1 else 's'}"

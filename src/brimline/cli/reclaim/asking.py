@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from brimline.guard.reclaim.preview import Preview
-from brimline.model import BrimlineError, human_bytes, human_count
+from brimline.model import BrimlineError, counted, human_bytes, human_count
 
 if TYPE_CHECKING:
     from brimline.guard.reclaim.hand import Progress
@@ -30,12 +30,12 @@ def consent(shown: Preview, answers: TextIO, questions: TextIO) -> bool:
 def _question(shown: Preview) -> str:
     partitions, segments, groups = len(shown.trims), shown.trimmed_segments, len(shown.radius.groups)
     what = (
-        f"{human_bytes(shown.trimmed_bytes)} in {human_count(segments)} segment{'s' * (segments != 1)} of "
-        f"{human_count(partitions)} partition{'s' * (partitions != 1)}, at most {human_count(shown.radius.records)} "
+        f"{human_bytes(shown.trimmed_bytes)} in {counted(segments, 'segment')} of "
+        f"{counted(partitions, 'partition')}, at most {human_count(shown.radius.records)} "
         "records, go on every replica, for good."
     )
     if groups:
-        what += f"\n{human_count(groups)} consumer group{'s' * (groups != 1)} would miss records."
+        what += f"\n{counted(groups, 'consumer group')} would miss records."
     return what
 
 

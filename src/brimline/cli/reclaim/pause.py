@@ -11,7 +11,7 @@ from brimline.act.ledger.state import Pause
 from brimline.cli.fence import who
 from brimline.cli.shared.exit_codes import ExitCode
 from brimline.cli.shared.output import writing_to
-from brimline.model import BadInput, human_count
+from brimline.model import BadInput, counted
 from brimline.service.clock import SystemClock
 from brimline.service.durable_files import NotRecorded
 from brimline.settings.config import GuardConfig
@@ -36,7 +36,7 @@ def pause(config: GuardConfig, reason: str | None) -> int:
             out.write(f"the ledger does not tell of it, because {error.why}\n")
         under_way = len(ledger.state.cycles)
         if under_way:
-            cycles = f"{human_count(under_way)} cycle{'s' * (under_way != 1)}"
+            cycles = counted(under_way, "cycle")
             out.write(f"{cycles} under way: what has been sent will still be carried out, nothing more is sent\n")
         out.write("the disks are not held below their ceiling until then:\n")
         out.write(f"  brimline reclaim resume --config {config.path}\n")

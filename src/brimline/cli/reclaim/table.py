@@ -19,7 +19,7 @@ from brimline.cli.shared.output import console_on, print_hanging
 from brimline.decide.reclaim.summary import RESET_SENTENCE, UNSEEN_SENTENCE, AgeSpan, together
 from brimline.guard.reclaim.preview import DevicePreview, Preview
 from brimline.guard.reclaim.recheck import LeftOut
-from brimline.model import human_bytes, human_count, human_percent, human_span, used_percent
+from brimline.model import counted, human_bytes, human_count, human_percent, human_span, used_percent
 from brimline.model.blast_radius import BlastRadius, GroupActivity
 from brimline.model.reclaim import CEILING_OFF
 from brimline.model.reclaim_plan import GOING, DeviceOutcome, Going, ReclaimReason
@@ -90,10 +90,10 @@ class _Table:
         shown = self._shown
         verdict = ("nothing has to go", "bold green")
         if shown.trims:
-            topics = _counted(len(shown.radius.topics), "topic")
+            topics = counted(len(shown.radius.topics), "topic")
             would = "would go" if self._is_dry else "go"
             what = (
-                f"{human_bytes(shown.trimmed_bytes)} {would}: {_counted(shown.trimmed_segments, 'segment')} of {topics}"
+                f"{human_bytes(shown.trimmed_bytes)} {would}: {counted(shown.trimmed_segments, 'segment')} of {topics}"
             )
             verdict = (what, "bold red")
         elif not all(device.is_held for device in shown.devices):
@@ -158,7 +158,7 @@ class _Table:
         if planned.going.total:
             self._bar("going", device.used_after_going, device, _going_words(planned.going))
         if device.trims:
-            freed = f"{human_bytes(device.trimmed_bytes)} by this plan: {_counted(device.trimmed_segments, 'segment')}"
+            freed = f"{human_bytes(device.trimmed_bytes)} by this plan: {counted(device.trimmed_segments, 'segment')}"
             self._bar("after", device.used_after, device, freed)
         self._verdict(device)
         self._print(Text())
@@ -218,7 +218,7 @@ class _Table:
         largest = max(span.bytes for span in spans)
         labels = [_span_label(span) for span in spans]
         sizes = [human_bytes(span.bytes) for span in spans]
-        counts = [_counted(span.segments, "segment") for span in spans]
+        counts = [counted(span.segments, "segment") for span in spans]
         self._print(Text("By age", "bold"))
         for label, size, count, span in zip(labels, sizes, counts, spans, strict=True):
             bar, _ = self._glyphs.bar(span.bytes / largest if largest else 0.0, self._bar_width)
@@ -251,7 +251,7 @@ class _Table:
             self._more(len(radius.groups), "groups")
             self._say(RESET_SENTENCE)
         else:
-            asked = _counted(radius.asked_groups, "consumer group")
+            asked = counted(radius.asked_groups, "consumer group")
             self._say(f"none of {asked} has an offset in what would go", "green" if not radius.unknown else "")
         for unknown in radius.unknown:
             sentence = f"{self._glyphs.cross} {unknown.what} may, too: {unknown.failure.message}"
@@ -276,7 +276,7 @@ class _Table:
         where = f" on {device.device}" if len(self._shown.devices) > 1 else ""
         self._print(Text(f"Why the rest stays{where}", "bold"))
         sizes = [human_bytes(each.bytes) for each in rest]
-        counts = [_counted(each.segments, "segment") for each in rest]
+        counts = [counted(each.segments, "segment") for each in rest]
         before = 2 + max(map(len, sizes)) + 2 + max(map(len, counts)) + 2
         for each, size, count in zip(rest, sizes, counts, strict=True):
             line = f"  {size:>{max(map(len, sizes))}}  {count:>{max(map(len, counts))}}  {each.reason.sentence}"
@@ -344,7 +344,3 @@ def _span_label(span: AgeSpan) -> str:
         if not (span.to_ms - span.from_ms) // 60_000 % size:
             return f"{minutes // size} to {span.to_ms // 60_000 // size} {unit}"
     return f"{minutes} to {span.to_ms // 60_000} min"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{human_count(number)} {noun}{'s' * (number != 1)}"

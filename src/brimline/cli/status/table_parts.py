@@ -22,7 +22,7 @@ from brimline.documents.guard_state import (
     LatelyDocument,
     ReclaimDocument,
 )
-from brimline.model import human_bytes, human_count, human_span
+from brimline.model import counted, human_bytes, human_count, human_span
 
 _INDENT = " " * 10
 _WHILE_IT_IS_DOWN = (
@@ -41,7 +41,7 @@ def gateway_lines(gateway: GatewayDocument, now: datetime, glyphs: Glyphs) -> It
     yield Text.assemble(("Gateway", "bold"), "  ", _verdict(answer, fences))
     yield Text(f"  {f'  {glyphs.dot}  '.join(_facts(answer, now))}", "dim")
     listeners = [f"{each.name}://{each.address}" for each in answer.listeners]
-    yield Text(f"  {_counted(answer.connections, 'connection')} on {printable(', '.join(listeners))}", "dim")
+    yield Text(f"  {counted(answer.connections, 'connection')} on {printable(', '.join(listeners))}", "dim")
     for fence in fences:
         yield from _fence_lines(fence, now, is_enforcing=answer.is_enforcing)
     if answer.lately.batches:
@@ -53,7 +53,7 @@ def _verdict(answer: AnswerDocument, fences: Sequence[FenceDocument]) -> tuple[s
         return ("lets everything through", "bold green")
     topics = len({fence.target for fence in fences if fence.topic is not None})
     log_dirs = len({fence.target for fence in fences if fence.topic is None})
-    parts = [_counted(log_dirs, "log dir") if log_dirs else "", _counted(topics, "topic") if topics else ""]
+    parts = [counted(log_dirs, "log dir") if log_dirs else "", counted(topics, "topic") if topics else ""]
     what = " and ".join(part for part in parts if part)
     if answer.is_enforcing:
         return (f"refuses Produce for {what}", "bold red")
@@ -72,7 +72,7 @@ def _fence_lines(fence: FenceDocument, now: datetime, *, is_enforcing: bool) -> 
     word, style = ("FENCED", "bold red") if is_enforcing else ("FENCE", "bold yellow")
     yield Text.assemble("  ", (f"{word:<8}", style), (printable(fence.target), "bold"))
     span = f"for {human_span(_seconds(fence.since, now))} (since {fence.since:%Y-%m-%d %H:%M} UTC)"
-    yield Text(f"{_INDENT}{_counted(fence.partitions, 'partition')}, {span}", "dim")
+    yield Text(f"{_INDENT}{counted(fence.partitions, 'partition')}, {span}", "dim")
     cause = f"by {fence.by or 'hand'}" if fence.cause is FenceCause.MANUAL else "full"
     yield Text(f"{_INDENT}{printable(f'{cause}: {fence.reason}')}")
     yield Text(f"{_INDENT}{printable(fence.what_to_do)}", "cyan")
@@ -85,7 +85,7 @@ def _lately_line(lately: LatelyDocument, *, is_enforcing: bool) -> Text:
     return Text.assemble(
         "  ",
         (f"{word:<8}", "bold yellow"),
-        f"{_counted(lately.batches, 'batch', 'batches')} ({human_bytes(lately.bytes)}){rest} in the last "
+        f"{counted(lately.batches, 'batch', 'batches')} ({human_bytes(lately.bytes)}){rest} in the last "
         f"{human_span(lately.seconds)}, most of them {printable(most)}",
     )
 
@@ -100,10 +100,6 @@ def _for_people(fences: Sequence[FenceDocument]) -> list[FenceDocument]:
 
 def _seconds(since: datetime, now: datetime) -> float:
     return max((now - since).total_seconds(), 0.0)
-
-
-def _counted(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{human_count(number)} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def follower_lines(followers: FollowersDocument) -> Iterator[Text]:

@@ -14,10 +14,11 @@ the gateway that wrote it, and meanwhile nothing is fenced or unfenced by hand.
 import json
 import os
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from brimline.decide.admission import Fence, FenceCause
+from brimline.model.times import read_time, time_text
 from brimline.service.durable_files import (
     LaterVersion,
     NotRecorded,
@@ -89,10 +90,6 @@ class FenceRecord:
         return f" and was put aside as {aside.name}"
 
 
-def time_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def target_of(fence: Fence) -> dict[str, object]:
     return {"topic": fence.topic} if fence.log_dir is None else {"logDir": fence.log_dir}
 
@@ -107,11 +104,10 @@ def _fence(row: Mapping[str, object]) -> Fence:
     log_dir, topic = row.get("logDir"), row.get("topic")
     if (log_dir is None) is (topic is None):
         raise ValueError("a fence is of a log dir or of a topic")
-    since = datetime.fromisoformat(str(row["since"]))
     return Fence(
         cause=FenceCause.MANUAL,
         reason=str(row["reason"]),
-        since=since if since.tzinfo else since.replace(tzinfo=UTC),
+        since=read_time(str(row["since"])),
         log_dir=None if log_dir is None else str(log_dir),
         topic=None if topic is None else str(topic),
         by=str(row["by"]),
