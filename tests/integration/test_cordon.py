@@ -8,8 +8,7 @@ import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from brimline import ClientConfig
-from brimline.act.broker_setting import BrokerSetting
-from brimline.act.cordon_setting import KEY
+from brimline.act.broker_setting import CORDONED, BrokerSetting
 from brimline.act.ledger.entries import CordonEntry
 from brimline.act.ledger.files import LedgerFiles
 from brimline.act.ledger.story import Act, tell
@@ -59,7 +58,7 @@ def restarted_with(sandbox: Sandbox) -> Iterator[Callable[[str | None], None]]:
     """Restarts the broker with this value in its file."""
 
     def restart(value: str | None) -> None:
-        sandbox.broker(BROKER).alter_properties({KEY: value})
+        sandbox.broker(BROKER).alter_properties({CORDONED: value})
         sandbox.broker(BROKER).restart()
 
     yield restart
@@ -67,7 +66,7 @@ def restarted_with(sandbox: Sandbox) -> Iterator[Callable[[str | None], None]]:
 
 
 def dynamic_value(sandbox: Sandbox) -> str | None:
-    setting = BrokerSetting(ClientConfig.from_properties(sandbox.admin_servers), BrokerId(BROKER), KEY)
+    setting = BrokerSetting(ClientConfig.from_properties(sandbox.admin_servers), BrokerId(BROKER), CORDONED)
     try:
         return setting.own_value()
     finally:
@@ -90,7 +89,7 @@ def cordoned(sandbox: Sandbox) -> set[str]:
 def operator_sets(sandbox: Sandbox, *log_dirs: Path) -> None:
     change = ("SET", ",".join(map(str, log_dirs))) if log_dirs else ("DELETE", None)
     with admin_client(sandbox) as client:
-        resource = ConfigResource(ConfigResourceType.BROKER, str(BROKER), {KEY: change})
+        resource = ConfigResource(ConfigResourceType.BROKER, str(BROKER), {CORDONED: change})
         client.alter_configs([resource], incremental=True, raise_on_unknown=False)
     eventually(lambda: cordoned(sandbox) == {str(path) for path in log_dirs})
 

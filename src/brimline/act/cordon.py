@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from brimline.act.cordon_setting import EVERY_LOG_DIR
+from brimline.act.broker_setting import EVERY_LOG_DIR
 from brimline.act.ledger.entries import CordonAct, CordonEntry
 from brimline.act.ledger.ledger import Ledger
 

@@ -4,11 +4,12 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from uuid import UUID
 
-from brimline.model import BrokerId, Bytes, FailureKind, ObservationFailed, Reason, TopicPartition
+from brimline.model import BrokerId, Bytes, FailureKind, Reason, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
 from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.client.config import ClientConfig
-from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.client.connection import Deadline
+from brimline.observe.client.reconnecting import Reconnecting
 from brimline.observe.cluster.configs import broker_release
 from brimline.observe.cluster.group_offsets import committed_offsets
 from brimline.observe.cluster.partition_facts import PartitionFacts, look_at_partitions
@@ -38,8 +39,8 @@ Uploads = Mapping[UUID, RemoteSegment]
 RemoteSizes = Mapping[TopicPartition, tuple[Bytes, Bytes] | Reason]
 
 
-class BrokerClient:
-    """Used by one thread. Every method raises ``ObservationFailed`` when the broker gives no answer."""
+class BrokerClient(Reconnecting):
+    """Every method raises ``ObservationFailed`` when the broker gives no answer."""
 
     def __init__(
         self,
@@ -49,55 +50,40 @@ class BrokerClient:
         may_read: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """``may_read`` tells whether a log dir can be listed without fear of hanging on it."""
-        self._config = config
+        super().__init__(config)
         self._broker = broker
         self._clock = clock
         self._may_read = may_read
-        self._connection: Connection | None = None
         self._follower = RemoteLogFollower()
 
     @property
     def skipped_records(self) -> int:
         return self._follower.skipped_records
 
-    def close(self) -> None:
-        self._disconnect()
-
     def partition_facts(self) -> PartitionFacts:
-        try:
-            return look_at_partitions(self._connected(), self._broker, self._timeout, self._clock.now)
-        except ObservationFailed:
-            self._disconnect()
-            raise
+        with self.connected() as connection:
+            return look_at_partitions(connection, self._broker, self._timeout, self._clock.now)
 
     def replica_facts(self, partitions: Collection[TopicPartition]) -> ReplicaFacts:
         """What the cluster says of these partitions, which this broker holds."""
-        try:
-            return look_at_replicas(self._connected(), self._broker, partitions, self._timeout, self._clock.now)
-        except ObservationFailed:
-            self._disconnect()
-            raise
+        with self.connected() as connection:
+            return look_at_replicas(connection, self._broker, partitions, self._timeout, self._clock.now)
 
     def present_starts(self, facts: ReplicaFacts, partitions: Collection[TopicPartition]) -> Offsets:
         """Where the logs of these partitions begin now; what a leader does not tell is missing."""
         leaders = leaders_of(partitions, facts.topics)
         tiered = frozenset(name for name, rules in facts.rules.items() if rules.is_tiered)
-        try:
-            return look_at_present_starts(self._connected(), leaders, tiered, Deadline(self._timeout))
-        except ObservationFailed:
-            self._disconnect()
-            raise
+        with self.connected() as connection:
+            return look_at_present_starts(connection, leaders, tiered, Deadline(self._timeout))
 
     def group_offsets(self, partitions: Collection[TopicPartition], patience: timedelta) -> GroupsSeen:
         """What consumer groups have committed for these partitions, as far as it is told within so much time."""
-        try:
-            return committed_offsets(self._connected(), partitions, patience=patience)
-        except ObservationFailed:
-            self._disconnect()
-            raise
+        with self.connected() as connection:
+            return committed_offsets(connection, partitions, patience=patience)
 
     def release(self) -> str:
-        return broker_release(self._connected(), self._broker, Deadline(self._timeout))
+        with self.connected() as connection:
+            return broker_release(connection, self._broker, Deadline(self._timeout))
 
     def remote_sizes(self, facts: PartitionFacts, partitions: Mapping[TopicPartition, Bytes]) -> RemoteSizes:
         """Remote and only-local size of each of these led partitions, or why they are not known."""
@@ -117,9 +103,10 @@ class BrokerClient:
                 only_local[partition] = Reason.NO_PERMISSION
         unread = [partition for partition, figure in only_local.items() if figure is Reason.NO_PERMISSION]
         if unread:
-            only_local.update(
-                only_local_from_outside(self._connected(), self._broker, unread, self._timeout, self._clock.now)
-            )
+            with self.connected() as connection:
+                only_local.update(
+                    only_local_from_outside(connection, self._broker, unread, self._timeout, self._clock.now)
+                )
         sizes: dict[TopicPartition, tuple[Bytes, Bytes] | Reason] = {}
         for partition, figure in only_local.items():
             found = segments.get(partition, Reason.CHANGING)
@@ -131,7 +118,8 @@ class BrokerClient:
 
     def _remote_segments(self, facts: PartitionFacts) -> Mapping[TopicPartition, Uploads | Reason] | Reason:
         """Of every tiered replica that the broker holds, led or not: leadership may come at any time."""
-        described = describe_topics(self._connected(), [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
+        with self.connected() as connection:
+            described = describe_topics(connection, [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
         if described.error is not None:
             refused = described.error.code == TOPIC_AUTHORIZATION_FAILED
             return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
@@ -145,7 +133,8 @@ class BrokerClient:
             for partition in _places(facts)
             if partition.topic in ids
         }
-        logs = self._follower.follow(self._connected(), held.values(), described.leaders, Deadline(self._stall_timeout))
+        with self.connected() as connection:
+            logs = self._follower.follow(connection, held.values(), described.leaders, Deadline(self._stall_timeout))
         return {
             partition: logs.segments[key]
             if key in logs.segments
@@ -155,22 +144,12 @@ class BrokerClient:
 
     @property
     def _timeout(self) -> timedelta:
-        return self._config.api_timeout or _TIMEOUT
+        return self.config.api_timeout or _TIMEOUT
 
     @property
     def _stall_timeout(self) -> timedelta:
         """A silent metadata topic must not hold up the plain figures for long."""
         return min(self._timeout, _LONGEST_STALL)
-
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            self._connection = Connection(self._config)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
 
 
 def _places(facts: PartitionFacts) -> dict[TopicPartition, str]:

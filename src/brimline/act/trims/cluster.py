@@ -1,18 +1,16 @@
 """The cluster that trims are sent to: one look at the partitions of a batch, and one request to each of their leaders.
 
-Keeps a connection of its own: made when it is needed, and anew after any failure, since the cluster may not be the one
-that it was.
+After any failure it connects anew.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TypeAlias
 
 from brimline.act.trims.rules import PartitionNow, Problem, refusal
-from brimline.model import BrokerId, Failure, FailureKind, KafkaError, ObservationFailed, Offset, TopicPartition
-from brimline.observe.client.config import ClientConfig
-from brimline.observe.client.connection import Connection, Deadline
+from brimline.model import BrokerId, Failure, FailureKind, KafkaError, Offset, TopicPartition
+from brimline.observe.client.connection import Deadline
+from brimline.observe.client.reconnecting import Reconnecting
 from brimline.observe.cluster.configs import Config, describe_topic_configs
 from brimline.observe.cluster.delete_records import delete_records
 from brimline.observe.cluster.offsets import OffsetSpec, list_offsets
@@ -27,17 +25,12 @@ _TIERED = "remote.storage.enable"
 Offsets: TypeAlias = Mapping[TopicPartition, Offset | Failure | None]
 
 
-class TrimCluster:
-    """For one thread. Methods raise ``ObservationFailed`` when nobody answers at all."""
-
-    def __init__(self, config: ClientConfig, connect: Callable[[ClientConfig], Connection] = Connection) -> None:
-        self._config = config
-        self._connect = connect
-        self._connection: Connection | None = None
+class TrimCluster(Reconnecting):
+    """Methods raise ``ObservationFailed`` when nobody answers at all."""
 
     def look(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]:
         names = sorted({partition.topic for partition in partitions})
-        with self._connected() as connection:
+        with self.connected() as connection:
             deadline = Deadline(_PATIENCE)
             topics = describe_topics(connection, names, deadline)
             configs = describe_topic_configs(connection, names, [_CLEANUP_POLICY, _TIERED], deadline.renewed())
@@ -52,27 +45,12 @@ class TrimCluster:
         self, targets: Mapping[TopicPartition, Offset], leaders: Mapping[TopicPartition, BrokerId]
     ) -> Mapping[TopicPartition, Offset | Problem]:
         """The low watermarks. After a problem that may pass, only a look tells whether it was done."""
-        with self._connected() as connection:
+        with self.connected() as connection:
             deadline = Deadline(_PATIENCE + _FOLLOWERS_MAY_TAKE)
             answers = delete_records(connection, leaders, targets, _FOLLOWERS_MAY_TAKE, deadline)
         outcomes = {partition: _outcome(answer, partition) for partition, answer in answers.items()}
         self._connect_anew_after(outcomes)
         return outcomes
-
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        try:
-            if self._connection is None:
-                self._connection = self._connect(self._config)
-            yield self._connection
-        except ObservationFailed:
-            self.close()
-            raise
 
     def _connect_anew_after(self, answers: Mapping[TopicPartition, object]) -> None:
         if any(isinstance(answer, Problem) and answer.may_pass for answer in answers.values()):

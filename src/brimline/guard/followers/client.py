@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Protocol
 
-from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, ObservationFailed
+from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.client.reconnecting import Reconnecting
 from brimline.observe.cluster.log_dirs import Followed, ask_followed, ask_volumes
 from brimline.service.clock import Clock
 
@@ -31,54 +32,39 @@ class Cluster(Protocol):
     def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed: ...
 
 
-class ClusterClient:
-    """Used by one thread."""
-
+class ClusterClient(Reconnecting):
     def __init__(self, config: ClientConfig, own: BrokerId, clock: Clock) -> None:
-        self._config = config
+        super().__init__(config, self._connected_now)
         self._own = own
         self._clock = clock
-        self._connection: Connection | None = None
         self._connected_at = 0.0
-
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
 
     def brokers(self) -> Collection[BrokerId]:
         """The live ones, as the cluster lists them now."""
-        try:
-            connection = self._connected()
+        with self.connected() as connection:
             connection.refresh_brokers(Deadline(PATIENCE))
             return list(connection.brokers)
-        except ObservationFailed:
-            self.close()
-            raise
 
     def volumes(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs]:
-        answers = ask_volumes(self._connected(), brokers, Deadline(PATIENCE), self._clock.now)
+        with self.connected() as connection:
+            answers = ask_volumes(connection, brokers, Deadline(PATIENCE), self._clock.now)
         failures = [each.failure for each in answers.values() if each.failure is not None]
         if any(_is_silence(failure) for failure in failures) and self._is_old:
             self.close()
         return answers
 
     def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed:
-        try:
-            return ask_followed(self._connected(), self._own, full, Deadline(_PATIENCE_FOR_DETAILS), self._clock.now)
-        except ObservationFailed:
-            self.close()
-            raise
+        with self.connected() as connection:
+            return ask_followed(connection, self._own, full, Deadline(_PATIENCE_FOR_DETAILS), self._clock.now)
 
     @property
     def _is_old(self) -> bool:
         return self._clock.seconds() - self._connected_at > _RENEWED_AFTER
 
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            self._connection = Connection(self._config)
-            self._connected_at = self._clock.seconds()
-        return self._connection
+    def _connected_now(self, config: ClientConfig) -> Connection:
+        connection = Connection(config)
+        self._connected_at = self._clock.seconds()
+        return connection
 
 
 def _is_silence(failure: Failure) -> bool:

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Iterator, Mapping
 
+from brimline.act.broker_setting import CordonSetting
 from brimline.act.cordon import Cordon
-from brimline.act.cordon_setting import CordonSetting
 from brimline.act.ledger.ledger import Ledger
 from brimline.disks.task import DiskReport
 from brimline.gateway.client import GatewayClient, control_socket
