@@ -178,32 +178,6 @@ BALLAST_BYTES = Key(
         "spite of everything, and made again when there is room; 0: no such file."
     ),
 )
-LANDING_URI = Key(
-    name="brimline.landing.uri",
-    kind=Kind.TEXT,
-    default="",
-    reloadable=False,
-    sentence=(
-        "Where the guard puts snapshots for the fleet: a folder, or any URI that pyarrow's file systems open; empty: "
-        "no snapshots."
-    ),
-)
-LANDING_INTERVAL = Key(
-    name="brimline.landing.interval.ms",
-    kind=Kind.LONG,
-    default=300_000,
-    low=1000,
-    sentence="How often a snapshot is written.",
-)
-LANDING_SPOOL_BYTES = Key(
-    name="brimline.landing.spool.bytes",
-    kind=Kind.LONG,
-    default=256 << 20,
-    sentence=(
-        "How much is kept in the state dir while the landing place cannot be written to; the oldest snapshots are "
-        "dropped first."
-    ),
-)
 ENFORCEMENT = Key(
     name="brimline.enforcement",
     kind=Kind.CHOICE,
@@ -454,6 +428,32 @@ SCAN_INTERVAL = Key(
     default=300_000,
     sentence="How often the files in the log dirs are scanned; 0 switches the scan off.",
 )
+LANDING_URI = Key(
+    name="brimline.landing.uri",
+    kind=Kind.TEXT,
+    default="",
+    reloadable=False,
+    sentence=(
+        "Where the guard puts snapshots for the fleet: a folder, or any URI that pyarrow's file systems open; empty: "
+        "no snapshots."
+    ),
+)
+LANDING_INTERVAL = Key(
+    name="brimline.landing.interval.ms",
+    kind=Kind.LONG,
+    default=300_000,
+    low=1000,
+    sentence="How often a snapshot is written.",
+)
+LANDING_SPOOL_BYTES = Key(
+    name="brimline.landing.spool.bytes",
+    kind=Kind.LONG,
+    default=256 << 20,
+    sentence=(
+        "How much is kept in the state dir while the landing place cannot be written to; the oldest snapshots are "
+        "dropped first."
+    ),
+)
 LOG_FORMAT = Key(
     name="brimline.log.format",
     kind=Kind.CHOICE,
@@ -483,53 +483,8 @@ ADMIN_SERVERS = Key(
     sentence="Where the guard's client connects first, if not to that listener's advertised address.",
 )
 
-KEYS: tuple[Key, ...] = (
-    CHECK_INTERVAL,
-    MAX_USED_PERCENT,
-    MIN_FREE_BYTES,
-    FREE_LIMIT_BYTES,
-    RETENTION_PERCENT,
-    RECLAIM_MODE,
-    RECLAIM_INTERVAL,
-    RECLAIM_MIN_RETENTION_MS,
-    RECLAIM_MIN_RETENTION_BYTES,
-    RECLAIM_MAX_BYTES,
-    RECLAIM_PROTECTED,
-    BALLAST_BYTES,
-    ENFORCEMENT,
-    REJECT_ERROR,
-    REJECT_MEMORY,
-    STATE_DIR,
-    GATEWAY_LISTENERS,
-    GATEWAY_PROTOCOLS,
-    GATEWAY_SOURCE,
-    GATEWAY_MAX_CONNECTIONS,
-    GATEWAY_MEMORY,
-    GATEWAY_HEADER_TIMEOUT,
-    GATEWAY_LOGIN_TIMEOUT,
-    GATEWAY_DRAIN_TIMEOUT,
-    GATEWAY_REFUSALS,
-    FOLLOWER_ACTION,
-    CORDON,
-    RELEASE_MARGIN,
-    FAST_SAMPLING,
-    FAST_SAMPLING_FLOOR,
-    STALL_TIMEOUT,
-    METRICS_HOST,
-    METRICS_PORT,
-    PUBLISH,
-    JMX_PORT,
-    JMX_HOST,
-    JMX_JAVA,
-    SCAN_INTERVAL,
-    LANDING_URI,
-    LANDING_INTERVAL,
-    LANDING_SPOOL_BYTES,
-    LOG_FORMAT,
-    LOG_LEVEL,
-    ADMIN_LISTENER,
-    ADMIN_SERVERS,
-)
+KEYS: tuple[Key, ...] = tuple(each for each in tuple(globals().values()) if isinstance(each, Key))
+"""In the order in which they are declared above."""
 ADMIN_PREFIX = Prefix(
     name="brimline.admin.",
     sentence=(

@@ -85,30 +85,10 @@ def _sum(rows: Sequence[RefusedBatches]) -> RefusedSum:
     return RefusedSum(batches=sum(row.batches for row in rows), bytes=sum(row.bytes for row in rows))
 
 
-OF_A_GATEWAY_THAT_ANSWERS: tuple[Metric, ...] = (
-    catalogue.GATEWAY_START_TIME,
-    catalogue.GATEWAY_CONNECTIONS,
-    catalogue.GATEWAY_ACCEPTED,
-    catalogue.GATEWAY_CLOSED,
-    catalogue.GATEWAY_BYTES,
-    catalogue.GATEWAY_REQUESTS,
-    catalogue.GATEWAY_PRODUCE_REQUESTS,
-    catalogue.GATEWAY_FENCE,
-    catalogue.GATEWAY_FENCED_PARTITIONS,
-    catalogue.GATEWAY_REFUSED_BATCHES,
-    catalogue.GATEWAY_REFUSED_BYTES,
-    catalogue.GATEWAY_WOULD_REFUSE_BATCHES,
-    catalogue.GATEWAY_WOULD_REFUSE_BYTES,
-    catalogue.GATEWAY_SEQUENCES,
-    catalogue.GATEWAY_SEQUENCES_EVICTED,
-    catalogue.GATEWAY_DESCRIBE_FAILURES,
-    catalogue.GATEWAY_DESCRIBE_RESTARTS,
-    catalogue.GATEWAY_ADDED_LATENCY,
-    catalogue.GATEWAY_FETCHES_REWRITTEN,
-    catalogue.GATEWAY_PARTITIONS_SKIPPED,
-    catalogue.GATEWAY_WITHHELD_BYTES,
-    catalogue.GATEWAY_SESSIONS_RESTARTED,
-    catalogue.GATEWAY_FETCHES_NOT_UNDERSTOOD,
+OF_A_GATEWAY_THAT_ANSWERS = tuple(
+    metric
+    for metric in catalogue.CATALOGUE
+    if metric.name.startswith("gateway_") and metric is not catalogue.GATEWAY_UP
 )
 
 
