@@ -55,9 +55,9 @@ from brimline.service.durable_files import why_untrusted
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings import keys
-from brimline.settings.config import BadConfig, GuardConfig, load_config
+from brimline.settings.config import GuardConfig
 from brimline.settings.layout import FrontedListener
-from brimline.settings.reload import reloaded
+from brimline.settings.reload import reread
 
 _FOLDERS_INTERVAL = 1.0
 _FOLDERS_INTERVAL_WHILE_FENCED = 0.2
@@ -140,7 +140,7 @@ class Gateway:
 
     def run(self) -> int:
         log_lines.set_up(self._log, self._config.text(keys.LOG_FORMAT), self._config.text(keys.LOG_LEVEL))
-        threading.excepthook = _say_dead_task
+        threading.excepthook = log_lines.say_dead_task
         complaints = [tls.complaint for tls in self._tls.values() if tls.complaint is not None]
         for warning in (*self._config.warnings, *self._memory.warnings, *self._fences.warnings, *complaints):
             say(logging.WARNING, "config", warning)
@@ -334,17 +334,10 @@ class Gateway:
         self._forwarder.drain(self._config.seconds(keys.GATEWAY_DRAIN_TIMEOUT), self._loop.stop)
 
     def _reload(self) -> None:
-        try:
-            read = load_config(self._config.path, self._environment, self._broker_cwd)
-        except (BadConfig, BadInput) as problem:
-            say(logging.ERROR, "reload-refused", f"nothing was changed: {problem}")
+        found = reread(self._config, self._environment, self._broker_cwd)
+        if found is None:
             return
-        self._config, changes = reloaded(self._config, read)
-        for change in changes:
-            level = logging.INFO if change.takes_effect else logging.WARNING
-            say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
-        if not changes:
-            say(logging.INFO, "reloaded", "the properties file says what it said before")
+        self._config, _ = found
         log_lines.set_up(self._log, self._config.text(keys.LOG_FORMAT), self._config.text(keys.LOG_LEVEL))
         self._rules.settings = _rule_settings(self._config)
         self._forwarder.settings = _forwarder_settings(self._config)
@@ -466,10 +459,3 @@ def _raise_descriptor_limit() -> None:
 
 def _say_bug(bug: BaseException) -> None:
     log_lines.LOGGER.error("a connection ended by a bug", exc_info=bug, extra={"event": "bug"})
-
-
-def _say_dead_task(dead: threading.ExceptHookArgs) -> None:
-    name = dead.thread.name if dead.thread else "unknown"
-    log_lines.LOGGER.error(
-        "the task %s ended by a bug and is started again", name, exc_info=dead.exc_value, extra={"event": "task-died"}
-    )

@@ -30,7 +30,7 @@ from brimline.guard.state_document import guard_state, state_document
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
-from brimline.model import BadInput, Bytes
+from brimline.model import Bytes
 from brimline.observe.volumes import mount_points
 from brimline.service import log_lines, signals
 from brimline.service.clock import Clock
@@ -38,8 +38,8 @@ from brimline.service.durable_files import why_untrusted
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings import keys
-from brimline.settings.config import BadConfig, GuardConfig, load_config
-from brimline.settings.reload import reloaded
+from brimline.settings.config import GuardConfig
+from brimline.settings.reload import reread
 
 _LOOK_AFTER_TASKS = 1.0
 _PATIENCE_AT_END = 2.0
@@ -88,7 +88,7 @@ class Guard:
         """Until a signal ends it; returns that signal's number."""
         config = self.core.config
         log_lines.set_up(self._log, config.text(keys.LOG_FORMAT), config.text(keys.LOG_LEVEL))
-        threading.excepthook = self._say_dead_task
+        threading.excepthook = log_lines.say_dead_task
         signals.listen(self._notice)
         for warning in (*config.warnings, *(each for feature in self._features for each in feature.warnings)):
             say(logging.WARNING, "config", warning)
@@ -153,22 +153,15 @@ class Guard:
     def reload(self) -> None:
         """SIGHUP: what can change without a restart does; everything else is named."""
         core = self.core
-        try:
-            read = load_config(core.config.path, self._environment, self._broker_cwd)
-        except BadInput as problem:
-            for each in problem.problems if isinstance(problem, BadConfig) else (problem,):
-                say(logging.ERROR, "reload-refused", f"nothing was changed: {each}")
+        found = reread(core.config, self._environment, self._broker_cwd)
+        if found is None:
             core.count(catalogue.RELOADS, "refused")
             return
-        core.config, changes = reloaded(core.config, read)
+        core.config, changes = found
         for warning in core.config.warnings:
             say(logging.WARNING, "config", warning)
-        for change in changes:
-            level = logging.INFO if change.takes_effect else logging.WARNING
-            say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
         core.count(catalogue.RELOADS, "applied" if changes else "unchanged")
         if not changes:
-            say(logging.INFO, "reloaded", "the properties file says what it said before")
             return
         log_lines.set_up(self._log, core.config.text(keys.LOG_FORMAT), core.config.text(keys.LOG_LEVEL))
         self._disks.settings = _disk_settings(core.config)
@@ -202,15 +195,6 @@ class Guard:
             say(logging.WARNING, "refuse" if enforced else "observe", act, device=volume.reading.device)
         if volume.reading.failure is not None:
             self.core.count(catalogue.ERRORS, volume.reading.failure.kind.value)
-
-    def _say_dead_task(self, dead: threading.ExceptHookArgs) -> None:
-        name = dead.thread.name if dead.thread else "unknown"
-        log_lines.LOGGER.error(
-            "the task %s ended by a bug and is started again",
-            name,
-            exc_info=(dead.exc_type, dead.exc_value, dead.exc_traceback) if dead.exc_value else None,
-            extra={"event": "task-died", "fields": {"task": name}},
-        )
 
     def _notice(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(number)

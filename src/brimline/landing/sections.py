@@ -109,7 +109,7 @@ _NUMBERS_OF_POLICY = (
     "max_bytes_per_cycle",
     "future_tolerance_ms",
 )
-_RULES = (
+RULES = (
     "deletes",
     "compacts",
     "retention_ms",
@@ -232,7 +232,7 @@ def _topics(topics: Sequence[NamedTopic]) -> Columns:
         "topic": [topic.facts.name for topic in topics],
         "topic_id": [topic.topic_id for topic in topics],
         "is_known": np.array([topic.facts.rules is not None for topic in topics], dtype=np.bool_),
-        **{name: np.array([getattr(rule, name) for rule in rules], dtype=_dtype(name)) for name in _RULES},
+        **{name: np.array([getattr(rule, name) for rule in rules], dtype=_dtype(name)) for name in RULES},
     }
 
 

@@ -19,7 +19,7 @@ from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot, Source, opened
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
-from brimline.landing.sections import OF_LOG_TABLE, OF_SEGMENT_TABLE
+from brimline.landing.sections import OF_LOG_TABLE, OF_SEGMENT_TABLE, RULES
 from brimline.model import Bytes
 from brimline.model.reclaim import (
     CEILING_OFF,
@@ -32,23 +32,11 @@ from brimline.model.reclaim import (
     SegmentTable,
     TopicTable,
     Views,
+    split_patterns,
 )
 from brimline.model.scan import FolderKind, Int32Column, Int64Column
 
 READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
-_RULES = (
-    "deletes",
-    "compacts",
-    "retention_ms",
-    "retention_bytes",
-    "local_retention_ms",
-    "local_retention_bytes",
-    "is_tiered",
-    "is_copy_disabled",
-    "is_internal",
-)
-_BETWEEN_PATTERNS = re.compile(r",(?![^{}]*\})")
-"""As in ``brimline.reclaim.protected.topics``: a comma inside of braces belongs to the expression."""
 
 
 def reclaim_tables(source: Source) -> ReclaimTables:
@@ -119,7 +107,7 @@ def _device(row: dict[str, object], header: Header) -> DeviceFacts:
 
 
 def _patterns(text: str | None) -> tuple[str, ...]:
-    patterns = tuple(pattern for part in _BETWEEN_PATTERNS.split(text or "") if (pattern := part.strip()))
+    patterns = split_patterns(text or "")
     for pattern in patterns:
         try:
             re.compile(pattern)
@@ -139,7 +127,7 @@ def _number(row: dict[str, object], name: str, default: int) -> int:
 
 
 def _topics(topics: pa.Table) -> TopicTable:
-    columns = [topics.column(name).to_pylist() for name in _RULES]
+    columns = [topics.column(name).to_pylist() for name in RULES]
     known, names = topics.column("is_known").to_pylist(), topics.column("topic").to_pylist()
     rows = zip(*columns, strict=True)
     return TopicTable(names, [_rules(row) if is_known else None for row, is_known in zip(rows, known, strict=True)])
@@ -148,7 +136,7 @@ def _topics(topics: pa.Table) -> TopicTable:
 @lru_cache(maxsize=4096)
 def _rules(row: tuple[Any, ...]) -> CleanupRules:
     """Thousands of topics have a handful of rules, and the next file has the same ones."""
-    return CleanupRules(**dict(zip(_RULES, row, strict=True)))
+    return CleanupRules(**dict(zip(RULES, row, strict=True)))
 
 
 def _begins(segments: npt.NDArray[Any]) -> Int64Column:

@@ -8,6 +8,7 @@ folders have segments and a topic.
 In a column -1 stands for "unknown", everywhere else ``None`` does.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -220,3 +221,15 @@ class ReclaimTables:
     def topic_partition(self, log: int) -> TopicPartition | None:
         topic = int(self.logs.topic[log])
         return None if topic == NO_TOPIC else TopicPartition(self.topics[topic].name, int(self.logs.partition[log]))
+
+
+_BETWEEN_PATTERNS = re.compile(r",(?![^{}]*\})")
+
+
+def split_patterns(text: str) -> tuple[str, ...]:
+    """Regular expressions with a comma between them, as an operator writes the topics that are protected.
+
+    A comma inside of braces belongs to the expression, as in ``[a-z]{2,4}``; anywhere else it cannot, since no topic's
+    name has one.
+    """
+    return tuple(pattern for part in _BETWEEN_PATTERNS.split(text) if (pattern := part.strip()))

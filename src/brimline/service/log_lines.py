@@ -11,6 +11,7 @@ traceback neither.
 
 import json
 import logging
+import threading
 from datetime import UTC, datetime
 from typing import TextIO, TypeAlias
 
@@ -82,3 +83,14 @@ def _quoted(value: Field) -> str:
 def _one_line(text: str) -> str:
     """Names come from outside: none of them moves the cursor of whoever reads this."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.splitlines()))
+
+
+def say_dead_task(dead: threading.ExceptHookArgs) -> None:
+    """For ``threading.excepthook``."""
+    name = dead.thread.name if dead.thread else "unknown"
+    LOGGER.error(
+        "the task %s ended by a bug and is started again",
+        name,
+        exc_info=(dead.exc_type, dead.exc_value, dead.exc_traceback) if dead.exc_value else None,
+        extra={"event": "task-died", "fields": {"task": name}},
+    )

@@ -1,15 +1,10 @@
-"""What must be right about the landing keys before the guard starts: found out now, not after the first interval.
-
-The topics that an operator protects, as written: regular expressions with a comma between them.
-
-A comma inside of braces belongs to the expression, as in ``[a-z]{2,4}``; anywhere else it cannot, since no topic's name
-has one.
-"""
+"""Values with a form of their own, found wrong before the guard starts: landing places and patterns of topics."""
 
 import re
 from collections.abc import Callable
 from importlib.util import find_spec
 
+from brimline.model.reclaim import split_patterns
 from brimline.model.secrets import is_uri
 from brimline.observe.properties.java_properties import PropertyReader
 from brimline.settings.keys import LANDING_URI
@@ -31,12 +26,9 @@ def refuse_landing(
         )
 
 
-_BETWEEN = re.compile(r",(?![^{}]*\})")
-
-
 def protected_patterns(text: str) -> tuple[str, ...]:
     """``ValueError`` with the words for what is wrong."""
-    patterns = tuple(pattern for pattern in (part.strip() for part in _BETWEEN.split(text)) if pattern)
+    patterns = split_patterns(text)
     for pattern in patterns:
         if pattern.count("{") != pattern.count("}"):
             raise ValueError(f"{pattern} has a brace too few or too many")

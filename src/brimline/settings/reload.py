@@ -1,9 +1,13 @@
-"""What a new reading of the properties file changes: what takes effect at once, and what needs a restart."""
+"""SIGHUP: the properties file read again, what takes effect at once, and what needs a restart."""
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from brimline.model import BadInput
 from brimline.model.secrets import shown
-from brimline.settings.config import GuardConfig, Setting
+from brimline.service.log_lines import say
+from brimline.settings.config import BadConfig, GuardConfig, Setting, load_config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +20,25 @@ class Change:
     def __str__(self) -> str:
         rest = "" if self.takes_effect else " (needs a restart; until then the old value counts)"
         return f"{self.key}: {self.was} -> {self.now}{rest}"
+
+
+def reread(
+    running: GuardConfig, environment: Mapping[str, str], broker_cwd: str | None
+) -> tuple[GuardConfig, tuple[Change, ...]] | None:
+    """What ``reloaded`` finds, every change in the log; ``None`` for a file that cannot be used: nothing changes."""
+    try:
+        read = load_config(running.path, environment, broker_cwd)
+    except BadInput as problem:
+        for each in problem.problems if isinstance(problem, BadConfig) else (problem,):
+            say(logging.ERROR, "reload-refused", f"nothing was changed: {each}")
+        return None
+    config, changes = reloaded(running, read)
+    for change in changes:
+        level = logging.INFO if change.takes_effect else logging.WARNING
+        say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
+    if not changes:
+        say(logging.INFO, "reloaded", "the properties file says what it said before")
+    return config, changes
 
 
 def reloaded(running: GuardConfig, read: GuardConfig) -> tuple[GuardConfig, tuple[Change, ...]]:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from brimline.cli.log_dirs.command import Once, broker_ids, seconds_above_zero
+from brimline.cli.log_dirs.command import Once, add_bootstrap_server, broker_ids, seconds_above_zero
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -37,13 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add(
-        "--bootstrap-server",
-        action=Once,
-        required=True,
-        metavar="HOST:PORT",
-        help="a server to connect to first, or several with commas (required)",
-    )
+    add_bootstrap_server(parser)
     add(
         "--landing",
         action=Once,

@@ -46,13 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add(
-        "--bootstrap-server",
-        action=Once,
-        required=True,
-        metavar="HOST:PORT",
-        help="a server to connect to first, or several with commas (required)",
-    )
+    add_bootstrap_server(parser)
     add("--describe", action="store_true", help="accepted for the stock tool's sake: describing is all this does")
     add(
         "--topic-list",
@@ -105,6 +99,16 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.log_dirs.describe import describe
 
     return describe(args)
+
+
+def add_bootstrap_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bootstrap-server",
+        action=Once,
+        required=True,
+        metavar="HOST:PORT",
+        help="a server to connect to first, or several with commas (required)",
+    )
 
 
 class Once(argparse.Action):

@@ -15,7 +15,6 @@ from pyspark.sql.types import DecimalType
 
 from brimline.decide.disk_state import BYTES_OFF, PERCENT_OFF, Breach, DiskState
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.model.reclaim import CEILING_OFF
 
 _WIDE = DecimalType(19, 0)
@@ -50,14 +49,14 @@ def used_bytes() -> Column:
 def used_percent() -> Column:
     """Of a volume of no bytes everything is used."""
     total = F.col(c.TOTAL_BYTES)
-    percent = F.col(g.USED_BYTES) * F.lit(100.0) / total
-    return F.when(total.isNull() | F.col(g.USED_BYTES).isNull(), None).when(total <= 0, 100.0).otherwise(percent)
+    percent = F.col(c.USED_BYTES) * F.lit(100.0) / total
+    return F.when(total.isNull() | F.col(c.USED_BYTES).isNull(), None).when(total <= 0, 100.0).otherwise(percent)
 
 
 def state() -> Column:
-    is_unknown = F.col(g.USED_BYTES).isNull()
+    is_unknown = F.col(c.USED_BYTES).isNull()
     is_breached = _breaches_percent() | _breaches_bytes()
-    is_held = (F.col(g.GUARD_STATE) == DiskState.FULL.value) & ~_is_released()
+    is_held = (F.col(c.GUARD_STATE) == DiskState.FULL.value) & ~_is_released()
     return (
         F.when(is_unknown, DiskState.UNKNOWN.value)
         .when(is_breached | F.coalesce(is_held, F.lit(False)), DiskState.FULL.value)  # noqa: FBT003 - a literal column
@@ -77,19 +76,19 @@ def breaches() -> Column:
 
 def bytes_to_fence() -> Column:
     """How much may still be written before the nearer limit; null without a limit and for an unknown volume."""
-    by_percent = share_of(F.col(c.TOTAL_BYTES), F.col(c.MAX_USED_PERCENT)) - F.col(g.USED_BYTES)
+    by_percent = share_of(F.col(c.TOTAL_BYTES), F.col(c.MAX_USED_PERCENT)) - F.col(c.USED_BYTES)
     by_bytes = F.col(c.USABLE_BYTES) - F.col(c.MIN_FREE_BYTES)
     return F.least(F.when(~_percent_is_off(), by_percent), F.when(~_bytes_is_off(), by_bytes))
 
 
 def bytes_to_ceiling() -> Column:
     has_ceiling = F.col(c.CEILING_PERCENT) < CEILING_OFF
-    return F.when(has_ceiling, share_of(F.col(c.TOTAL_BYTES), F.col(c.CEILING_PERCENT)) - F.col(g.USED_BYTES))
+    return F.when(has_ceiling, share_of(F.col(c.TOTAL_BYTES), F.col(c.CEILING_PERCENT)) - F.col(c.USED_BYTES))
 
 
 def days_to(distance: Column) -> Column:
     """0 beyond the limit; null without a limit, without a rate, and for a volume that does not fill."""
-    growth = F.col(g.GROWTH_BYTES_PER_DAY)
+    growth = F.col(c.GROWTH_BYTES_PER_DAY)
     return F.when(distance <= 0, 0.0).when(growth > 0, distance / growth)
 
 
@@ -102,7 +101,7 @@ def _bytes_is_off() -> Column:
 
 
 def _breaches_percent() -> Column:
-    return wide(F.col(g.USED_BYTES)) * 100 > wide(F.col(c.MAX_USED_PERCENT)) * wide(F.col(c.TOTAL_BYTES))
+    return wide(F.col(c.USED_BYTES)) * 100 > wide(F.col(c.MAX_USED_PERCENT)) * wide(F.col(c.TOTAL_BYTES))
 
 
 def _breaches_bytes() -> Column:
@@ -110,7 +109,7 @@ def _breaches_bytes() -> Column:
 
 
 def _is_released() -> Column:
-    total, usable, used = (wide(F.col(name)) for name in (c.TOTAL_BYTES, c.USABLE_BYTES, g.USED_BYTES))
+    total, usable, used = (wide(F.col(name)) for name in (c.TOTAL_BYTES, c.USABLE_BYTES, c.USED_BYTES))
     margin = wide(F.col(c.RELEASE_MARGIN_PERCENT)) * total
     percent_holds = _percent_is_off() | (used * 100 + margin <= wide(F.col(c.MAX_USED_PERCENT)) * total)
     bytes_hold = _bytes_is_off() | (usable * 100 >= wide(F.col(c.MIN_FREE_BYTES)) * 100 + margin)

@@ -12,29 +12,28 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.decide.disk_state import DiskState
 from brimline.fleet.planner.rows import SNAPSHOT_UNUSABLE
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.gold_schemas import FLEET_SUMMARY
 from brimline.model.reclaim_plan import DeviceOutcome
 
 _SUMS = (
-    g.LOG_DIRS,
-    g.DEVICES,
-    g.OK_LOG_DIRS,
-    g.FULL_LOG_DIRS,
-    g.UNKNOWN_LOG_DIRS,
-    g.OFFLINE_LOG_DIRS,
-    g.OVER_RETENTION_REPLICAS,
-    g.STALLED_PARTITIONS,
-    g.RECLAIM_BYTES,
-    g.QUARANTINED_FILES,
+    c.LOG_DIRS,
+    c.DEVICES,
+    c.OK_LOG_DIRS,
+    c.FULL_LOG_DIRS,
+    c.UNKNOWN_LOG_DIRS,
+    c.OFFLINE_LOG_DIRS,
+    c.OVER_RETENTION_REPLICAS,
+    c.STALLED_PARTITIONS,
+    c.RECLAIM_BYTES,
+    c.QUARANTINED_FILES,
 )
-_SIZES = (c.TOTAL_BYTES, c.USABLE_BYTES, g.USED_BYTES)
+_SIZES = (c.TOTAL_BYTES, c.USABLE_BYTES, c.USED_BYTES)
 _BROKER, _STALE_BROKER, _UNUSABLE_BROKER, _IMPOSSIBLE_DEVICE = "broker", "stale_broker", "unusable", "impossible"
 _DISTINCT = {
-    g.BROKERS: _BROKER,
-    g.STALE_BROKERS: _STALE_BROKER,
-    g.UNUSABLE_SNAPSHOTS: _UNUSABLE_BROKER,
-    g.IMPOSSIBLE_DEVICES: _IMPOSSIBLE_DEVICE,
+    c.BROKERS: _BROKER,
+    c.STALE_BROKERS: _STALE_BROKER,
+    c.UNUSABLE_SNAPSHOTS: _UNUSABLE_BROKER,
+    c.IMPOSSIBLE_DEVICES: _IMPOSSIBLE_DEVICE,
 }
 _WORST, _FIRST = "worst", "first"
 
@@ -49,10 +48,10 @@ def fleet_summary(
     """Of the tables that were just made. A cluster of which there is nothing but refused files has a row too."""
     figures = (
         of_devices(volume_pressure),
-        tier_overlap.select(c.CLUSTER_ID, g.STALLED_PARTITIONS),
-        retention_pressure.select(c.CLUSTER_ID, _one_if(F.col(g.PRESSURE_PERCENT) > 100, g.OVER_RETENTION_REPLICAS)),
+        tier_overlap.select(c.CLUSTER_ID, c.STALLED_PARTITIONS),
+        retention_pressure.select(c.CLUSTER_ID, _one_if(F.col(c.PRESSURE_PERCENT) > 100, c.OVER_RETENTION_REPLICAS)),
         _of_plan(reclaim_plan),
-        quarantine.select(c.CLUSTER_ID, F.lit(1).alias(g.QUARANTINED_FILES)),
+        quarantine.select(c.CLUSTER_ID, F.lit(1).alias(c.QUARANTINED_FILES)),
     )
     together = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), figures)
     clusters = together.groupBy(c.CLUSTER_ID).agg(
@@ -63,16 +62,16 @@ def fleet_summary(
         F.min(_FIRST).alias(_FIRST),
         F.max(c.TAKEN_AT).alias(c.TAKEN_AT),
     )
-    share = F.col(g.USED_BYTES) * 100.0 / F.col(c.TOTAL_BYTES)
+    share = F.col(c.USED_BYTES) * 100.0 / F.col(c.TOTAL_BYTES)
     clusters = clusters.withColumns(
         {
-            g.USED_PERCENT: F.when(F.col(c.TOTAL_BYTES) > 0, share),
-            g.WORST_USED_PERCENT: F.col(f"{_WORST}.{g.USED_PERCENT}"),
-            g.WORST_BROKER_ID: F.col(f"{_WORST}.{c.BROKER_ID}"),
-            g.WORST_LOG_DIR: F.col(f"{_WORST}.{c.LOG_DIR}"),
-            g.DAYS_TO_FENCE: F.col(f"{_FIRST}.{g.DAYS_TO_FENCE}"),
-            g.FIRST_TO_FILL_BROKER_ID: F.col(f"{_FIRST}.{c.BROKER_ID}"),
-            g.FIRST_TO_FILL_LOG_DIR: F.col(f"{_FIRST}.{c.LOG_DIR}"),
+            c.USED_PERCENT: F.when(F.col(c.TOTAL_BYTES) > 0, share),
+            c.WORST_USED_PERCENT: F.col(f"{_WORST}.{c.USED_PERCENT}"),
+            c.WORST_BROKER_ID: F.col(f"{_WORST}.{c.BROKER_ID}"),
+            c.WORST_LOG_DIR: F.col(f"{_WORST}.{c.LOG_DIR}"),
+            c.DAYS_TO_FENCE: F.col(f"{_FIRST}.{c.DAYS_TO_FENCE}"),
+            c.FIRST_TO_FILL_BROKER_ID: F.col(f"{_FIRST}.{c.BROKER_ID}"),
+            c.FIRST_TO_FILL_LOG_DIR: F.col(f"{_FIRST}.{c.LOG_DIR}"),
         }
     )
     return clusters.select(*FLEET_SUMMARY.names)
@@ -81,37 +80,37 @@ def fleet_summary(
 def of_devices(volume_pressure: DataFrame) -> DataFrame:
     """A row per device: log dirs that share a device share its bytes, so each device counts once."""
     device = F.coalesce(c.DEVICE, c.LOG_DIR).alias("on_device")
-    worst = F.struct(g.USED_PERCENT, c.BROKER_ID, c.LOG_DIR)
-    first = F.struct(g.DAYS_TO_FENCE, c.BROKER_ID, c.LOG_DIR)
+    worst = F.struct(c.USED_PERCENT, c.BROKER_ID, c.LOG_DIR)
+    first = F.struct(c.DAYS_TO_FENCE, c.BROKER_ID, c.LOG_DIR)
     devices = volume_pressure.groupBy(c.CLUSTER_ID, c.BROKER_ID, device).agg(
-        F.count("*").alias(g.LOG_DIRS),
-        F.count_if(F.col(c.STATE) == DiskState.OK.value).alias(g.OK_LOG_DIRS),
-        F.count_if(F.col(c.STATE) == DiskState.FULL.value).alias(g.FULL_LOG_DIRS),
-        F.count_if(F.col(c.STATE) == DiskState.UNKNOWN.value).alias(g.UNKNOWN_LOG_DIRS),
-        F.count_if(c.IS_OFFLINE).alias(g.OFFLINE_LOG_DIRS),
+        F.count("*").alias(c.LOG_DIRS),
+        F.count_if(F.col(c.STATE) == DiskState.OK.value).alias(c.OK_LOG_DIRS),
+        F.count_if(F.col(c.STATE) == DiskState.FULL.value).alias(c.FULL_LOG_DIRS),
+        F.count_if(F.col(c.STATE) == DiskState.UNKNOWN.value).alias(c.UNKNOWN_LOG_DIRS),
+        F.count_if(c.IS_OFFLINE).alias(c.OFFLINE_LOG_DIRS),
         F.max(c.TOTAL_BYTES).alias(c.TOTAL_BYTES),
         F.min(c.USABLE_BYTES).alias(c.USABLE_BYTES),
-        F.max(g.USED_BYTES).alias(g.USED_BYTES),
-        F.max(F.when(F.col(g.USED_PERCENT).isNotNull(), worst)).alias(_WORST),
-        F.min(F.when(F.col(g.DAYS_TO_FENCE).isNotNull(), first)).alias(_FIRST),
-        F.bool_or(g.IS_STALE).alias(g.IS_STALE),
+        F.max(c.USED_BYTES).alias(c.USED_BYTES),
+        F.max(F.when(F.col(c.USED_PERCENT).isNotNull(), worst)).alias(_WORST),
+        F.min(F.when(F.col(c.DAYS_TO_FENCE).isNotNull(), first)).alias(_FIRST),
+        F.bool_or(c.IS_STALE).alias(c.IS_STALE),
         F.max(c.TAKEN_AT).alias(c.TAKEN_AT),
     )
     return devices.withColumns(
         {
-            g.DEVICES: F.lit(1),
+            c.DEVICES: F.lit(1),
             _BROKER: F.col(c.BROKER_ID),
-            _STALE_BROKER: F.when(F.col(g.IS_STALE), F.col(c.BROKER_ID)),
+            _STALE_BROKER: F.when(F.col(c.IS_STALE), F.col(c.BROKER_ID)),
         }
-    ).drop(c.BROKER_ID, "on_device", g.IS_STALE)
+    ).drop(c.BROKER_ID, "on_device", c.IS_STALE)
 
 
 def _of_plan(reclaim_plan: DataFrame) -> DataFrame:
-    outcome, broker = F.col(g.DEVICE_OUTCOME), F.col(c.BROKER_ID)
+    outcome, broker = F.col(c.DEVICE_OUTCOME), F.col(c.BROKER_ID)
     device = F.concat_ws(" ", broker.cast("string"), F.col(c.DEVICE))
     return reclaim_plan.select(
         c.CLUSTER_ID,
-        F.col(g.FREED_BYTES).alias(g.RECLAIM_BYTES),
+        F.col(c.FREED_BYTES).alias(c.RECLAIM_BYTES),
         F.when(outcome == DeviceOutcome.FLOOR_REACHED.label, device).alias(_IMPOSSIBLE_DEVICE),
         F.when(outcome == SNAPSHOT_UNUSABLE, broker).alias(_UNUSABLE_BROKER),
     )

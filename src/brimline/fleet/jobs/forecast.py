@@ -21,7 +21,6 @@ from brimline.decide.forecast import DAYS_LOOKED_BACK, Floats, Outlook, Readings
 from brimline.fleet.jobs.disk_rules import share_of, used_bytes
 from brimline.fleet.jobs.volume_pressure import with_limits
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.gold_schemas import FORECAST
 from brimline.model.scan import Int64Column
 
@@ -42,13 +41,13 @@ def forecast_volumes(volumes: DataFrame, history: DataFrame, now: datetime) -> D
 
 def _devices(volumes: DataFrame, history: DataFrame) -> DataFrame:
     """A row per device: its first log dir's, since all log dirs of a device tell the same bytes."""
-    rows = with_limits(volumes, volumes.unionByName(history)).withColumn(g.USED_BYTES, used_bytes())
-    told = F.struct(c.TOTAL_BYTES, g.USED_BYTES, _limit_bytes().alias(g.LIMIT_BYTES), g.LIMITS_FROM)
+    rows = with_limits(volumes, volumes.unionByName(history)).withColumn(c.USED_BYTES, used_bytes())
+    told = F.struct(c.TOTAL_BYTES, c.USED_BYTES, _limit_bytes().alias(c.LIMIT_BYTES), c.LIMITS_FROM)
     first = rows.groupBy(*_DEVICE).agg(
         F.min_by(told, F.col(c.LOG_DIR)).alias("told"),
-        F.concat_ws(", ", F.array_sort(F.collect_set(c.LOG_DIR))).alias(g.LOG_DIRS_OF_DEVICE),
+        F.concat_ws(", ", F.array_sort(F.collect_set(c.LOG_DIR))).alias(c.LOG_DIRS_OF_DEVICE),
     )
-    return first.select(*_DEVICE, g.LOG_DIRS_OF_DEVICE, "told.*")
+    return first.select(*_DEVICE, c.LOG_DIRS_OF_DEVICE, "told.*")
 
 
 def _limit_bytes() -> Column:
@@ -61,7 +60,7 @@ def _limit_bytes() -> Column:
 def _readings(history: DataFrame) -> DataFrame:
     """The last reading of each device in every hour, all of a device in one row."""
     at_ms = F.unix_millis(c.TAKEN_AT)
-    reading = F.struct(at_ms.alias(_AT_MS), F.coalesce(used_bytes(), F.lit(_UNKNOWN)).alias(g.USED_BYTES))
+    reading = F.struct(at_ms.alias(_AT_MS), F.coalesce(used_bytes(), F.lit(_UNKNOWN)).alias(c.USED_BYTES))
     hourly = history.groupBy(*_DEVICE, F.floor(at_ms / F.lit(3_600_000)).alias(_HOUR)).agg(F.max(reading).alias("last"))
     return hourly.groupBy(*_DEVICE).agg(F.collect_list("last").alias(_READINGS))
 
@@ -82,17 +81,17 @@ def forecast_rows(devices: pa.RecordBatch, now_ms: int) -> pa.RecordBatch:
         error_points = made.back_test_error_bytes * 100.0 / np.where(total > 0, total, np.nan)
         used_percent = made.used_bytes * 100.0 / np.where(total > 0, total, np.nan)
     figures = {
-        g.OUTLOOK: pa.array([Outlook(code).label for code in made.outlook.tolist()], type=pa.string()),
-        g.DAYS_TO_FULL: _known(made.days_to_full),
-        g.SOONEST_DAYS: _known(made.soonest_days),
-        g.LATEST_DAYS: _known(made.latest_days),
-        g.FULL_AT: pa.array(full_at, mask=~has_days).cast(_AT),
-        g.USED_PERCENT: _known(used_percent),
-        g.GROWTH_BYTES_PER_DAY: _known(made.bytes_per_day),
-        g.BACK_TEST_ERROR_POINTS: _known(error_points),
-        g.BACK_TESTS: pa.array(made.back_tests),
-        g.DAYS_KNOWN: pa.array(made.days_known),
-        g.AS_OF: as_of.cast(_AT),
+        c.OUTLOOK: pa.array([Outlook(code).label for code in made.outlook.tolist()], type=pa.string()),
+        c.DAYS_TO_FULL: _known(made.days_to_full),
+        c.SOONEST_DAYS: _known(made.soonest_days),
+        c.LATEST_DAYS: _known(made.latest_days),
+        c.FULL_AT: pa.array(full_at, mask=~has_days).cast(_AT),
+        c.USED_PERCENT: _known(used_percent),
+        c.GROWTH_BYTES_PER_DAY: _known(made.bytes_per_day),
+        c.BACK_TEST_ERROR_POINTS: _known(error_points),
+        c.BACK_TESTS: pa.array(made.back_tests),
+        c.DAYS_KNOWN: pa.array(made.days_known),
+        c.AS_OF: as_of.cast(_AT),
     }
     columns = [figures.get(name) for name in FORECAST.names]
     arrays = [
@@ -108,8 +107,8 @@ def _columns(devices: pa.RecordBatch) -> Readings:
     return Readings(
         begin=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
         at_ms=readings.field(_AT_MS).to_numpy(zero_copy_only=False),
-        used_bytes=readings.field(g.USED_BYTES).to_numpy(zero_copy_only=False),
-        limit_bytes=_numbers(devices, g.LIMIT_BYTES),
+        used_bytes=readings.field(c.USED_BYTES).to_numpy(zero_copy_only=False),
+        limit_bytes=_numbers(devices, c.LIMIT_BYTES),
     )
 
 

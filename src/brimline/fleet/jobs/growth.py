@@ -21,7 +21,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from brimline.decide.fill_rate import READINGS_KEPT, UsableAt, fill_rate
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.gold_schemas import GROWTH
 from brimline.model.quantities import Bytes
 
@@ -113,5 +112,5 @@ def _growth_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
                 pa.array([each.bytes_per_day for each in found], type=pa.float64()),
                 pa.array([each.whence for each in found], type=pa.string()),
             ],
-            names=[*_LOG_DIR, g.DEVICE_SINCE, g.GROWTH_BYTES_PER_DAY, g.GROWTH_FROM],
+            names=[*_LOG_DIR, c.DEVICE_SINCE, c.GROWTH_BYTES_PER_DAY, c.GROWTH_FROM],
         )

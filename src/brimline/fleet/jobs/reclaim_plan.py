@@ -21,17 +21,16 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.fleet.jobs.newest import is_stale
 from brimline.fleet.planner.gains import gain_rows
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.gold_schemas import OWN_PLAN, PEER_GAINS, RECLAIM_PLAN
 from brimline.model.scan import FolderKind
 
 _PARTITION = [c.CLUSTER_ID, c.TOPIC_ID, c.PARTITION]
 _REPLICA = [c.CLUSTER_ID, c.BROKER_ID, c.TOPIC_ID, c.PARTITION]
 _PLACE = [c.LOG_DIR, c.TOPIC]
-_DEVICE = [c.CLUSTER_ID, c.BROKER_ID, g.DEVICE_LOG_DIRS]
+_DEVICE = [c.CLUSTER_ID, c.BROKER_ID, c.DEVICE_LOG_DIRS]
 """Not by name: a log dir that cannot be read is a device of its own, under the name of the one that it was on."""
 _OF_DEVICE = OWN_PLAN.names[: OWN_PLAN.names.index(c.LOG_DIR)]
-_OF_TRIM = OWN_PLAN.names[OWN_PLAN.names.index(g.FROM_OFFSET) :]
+_OF_TRIM = OWN_PLAN.names[OWN_PLAN.names.index(c.FROM_OFFSET) :]
 
 
 def reclaim_plan(own: DataFrame, gains: DataFrame, now: datetime) -> DataFrame:
@@ -41,13 +40,13 @@ def reclaim_plan(own: DataFrame, gains: DataFrame, now: datetime) -> DataFrame:
     replicas = _merged(trims, gained_from_peers(gains))
     replicas = replicas.join(gained_by_others(gains), on=_REPLICA, how="left")
     rows = devices.join(_on_devices(replicas, devices), on=_DEVICE, how="left")
-    taken, by_peer = F.coalesce(g.TAKEN_BYTES, F.lit(0)), F.coalesce(g.PEER_FREED_BYTES, F.lit(0))
+    taken, by_peer = F.coalesce(c.TAKEN_BYTES, F.lit(0)), F.coalesce(c.PEER_FREED_BYTES, F.lit(0))
     is_replica = F.col(c.TOPIC).isNotNull()
     rows = rows.withColumns(
         {
-            g.FREED_BYTES: F.when(is_replica, F.greatest(taken, by_peer)),
-            g.TAKEN_BY_PEER_TOO_BYTES: F.when(is_replica, F.least(taken, by_peer)),
-            g.IS_STALE: is_stale(now),
+            c.FREED_BYTES: F.when(is_replica, F.greatest(taken, by_peer)),
+            c.TAKEN_BY_PEER_TOO_BYTES: F.when(is_replica, F.least(taken, by_peer)),
+            c.IS_STALE: is_stale(now),
         }
     )
     return rows.select(*RECLAIM_PLAN.names)
@@ -59,9 +58,9 @@ def gains_on_peers(own: DataFrame, replicas: DataFrame, files: DataFrame) -> Dat
     ``replicas``: of the snapshots in ``files`` (cluster, broker, path). Only the trims are moved between tasks; what
     they free is worked out beside the segments, one broker's file at a time.
     """
-    trims = own.where(_is_trim()).select(*_PARTITION, F.col(c.BROKER_ID).alias(g.TRIMMED_BY), g.NEW_LOG_START_OFFSET)
+    trims = own.where(_is_trim()).select(*_PARTITION, F.col(c.BROKER_ID).alias(c.TRIMMED_BY), c.NEW_LOG_START_OFFSET)
     others = replicas.where(F.col(c.KIND) == int(FolderKind.CURRENT)).select(*_REPLICA, *_PLACE)
-    asked = others.join(trims, on=_PARTITION, how="inner").where(F.col(c.BROKER_ID) != F.col(g.TRIMMED_BY))
+    asked = others.join(trims, on=_PARTITION, how="inner").where(F.col(c.BROKER_ID) != F.col(c.TRIMMED_BY))
     asked = asked.join(F.broadcast(files), on=[c.CLUSTER_ID, c.BROKER_ID], how="inner")
     order = [name for name in PEER_GAINS.names if name in asked.columns]
     return asked.select(c.PATH, *order).groupBy(c.PATH).applyInArrow(gain_rows, PEER_GAINS)
@@ -71,24 +70,24 @@ def gained_from_peers(gains: DataFrame) -> DataFrame:
     """Of each replica: how far the furthest trim of another broker reaches, and what it frees."""
     return gains.groupBy(*_REPLICA).agg(
         *(F.first(name).alias(name) for name in _PLACE),
-        F.max(g.NEW_LOG_START_OFFSET).alias(g.PEER_LOG_START_OFFSET),
-        F.max(g.GAINED_BYTES).alias(g.PEER_FREED_BYTES),
+        F.max(c.NEW_LOG_START_OFFSET).alias(c.PEER_LOG_START_OFFSET),
+        F.max(c.GAINED_BYTES).alias(c.PEER_FREED_BYTES),
     )
 
 
 def gained_by_others(gains: DataFrame) -> DataFrame:
     """Of each trim: how many other replicas there are, and what it frees on them; null where one is not known."""
-    all_known = F.count(g.GAINED_BYTES) == F.count("*")
-    by_trim = gains.groupBy(c.CLUSTER_ID, g.TRIMMED_BY, c.TOPIC_ID, c.PARTITION).agg(
-        F.count("*").alias(g.OTHER_REPLICAS),
-        F.when(all_known, F.sum(g.GAINED_BYTES)).alias(g.OTHERS_GAIN_BYTES),
+    all_known = F.count(c.GAINED_BYTES) == F.count("*")
+    by_trim = gains.groupBy(c.CLUSTER_ID, c.TRIMMED_BY, c.TOPIC_ID, c.PARTITION).agg(
+        F.count("*").alias(c.OTHER_REPLICAS),
+        F.when(all_known, F.sum(c.GAINED_BYTES)).alias(c.OTHERS_GAIN_BYTES),
     )
-    return by_trim.withColumnRenamed(g.TRIMMED_BY, c.BROKER_ID)
+    return by_trim.withColumnRenamed(c.TRIMMED_BY, c.BROKER_ID)
 
 
 def _on_devices(replicas: DataFrame, devices: DataFrame) -> DataFrame:
     """Each replica with its device's log dirs, by the log dir that it is in."""
-    log_dirs = devices.select(*_DEVICE, F.explode(g.DEVICE_LOG_DIRS).alias(c.LOG_DIR))
+    log_dirs = devices.select(*_DEVICE, F.explode(c.DEVICE_LOG_DIRS).alias(c.LOG_DIR))
     return replicas.join(log_dirs, on=[c.CLUSTER_ID, c.BROKER_ID, c.LOG_DIR], how="inner")
 
 
@@ -101,4 +100,4 @@ def _merged(trims: DataFrame, peers: DataFrame) -> DataFrame:
 
 
 def _is_trim() -> Column:
-    return F.col(g.TAKEN_SEGMENTS).isNotNull()
+    return F.col(c.TAKEN_SEGMENTS).isNotNull()

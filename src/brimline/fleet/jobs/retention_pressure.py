@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.fleet.jobs.disk_rules import hundred_times_over
 from brimline.fleet.jobs.newest import is_stale
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.gold_schemas import RETENTION_PRESSURE
 from brimline.model.partitions import USE_RETENTION_BYTES
 from brimline.model.scan import REPLICA_FOLDERS, FolderKind
@@ -33,7 +32,7 @@ def retention_pressure(replicas: DataFrame, topic_configs: DataFrame, now: datet
     rows = with_configs(replicas, topic_configs)
     rows = rows.withColumns(
         {
-            g.IS_FUTURE: F.col(c.KIND) == int(FolderKind.FUTURE),
+            c.IS_FUTURE: F.col(c.KIND) == int(FolderKind.FUTURE),
             _PLAIN_LIMIT: F.when(_is_copying(), F.lit(0)).otherwise(F.col(c.RETENTION_BYTES)),
             c.LOCAL_RETENTION_BYTES: _effective_local(),
             _IS_LED_TIERED: _is_led_tiered(),
@@ -42,11 +41,11 @@ def retention_pressure(replicas: DataFrame, topic_configs: DataFrame, now: datet
     rows = rows.withColumns(_figures())
     rows = rows.withColumns(
         {
-            g.PRESSURE_PERCENT: F.greatest(g.PLAIN_PERCENT, g.TIERED_PERCENT, g.LOCAL_PERCENT),
-            g.LIMIT: _limit(),
-            g.GUARD_PERCENT: F.col(c.BYTES_PERCENT),
-            g.EQUALS_GUARD: F.col(c.BYTES_PERCENT) == F.col(g.PLAIN_PERCENT),
-            g.IS_STALE: is_stale(now),
+            c.PRESSURE_PERCENT: F.greatest(c.PLAIN_PERCENT, c.TIERED_PERCENT, c.LOCAL_PERCENT),
+            c.LIMIT: _limit(),
+            c.GUARD_PERCENT: F.col(c.BYTES_PERCENT),
+            c.EQUALS_GUARD: F.col(c.BYTES_PERCENT) == F.col(c.PLAIN_PERCENT),
+            c.IS_STALE: is_stale(now),
         }
     )
     return ranked(rows).select(*RETENTION_PRESSURE.names)
@@ -64,17 +63,17 @@ def with_configs(replicas: DataFrame, topic_configs: DataFrame) -> DataFrame:
 
 
 def ranked(rows: DataFrame) -> DataFrame:
-    fullest = Window.partitionBy(c.CLUSTER_ID).orderBy(F.col(g.PRESSURE_PERCENT).desc_nulls_last())
-    return rows.withColumn(g.RANK, F.when(F.col(g.PRESSURE_PERCENT).isNotNull(), F.rank().over(fullest)))
+    fullest = Window.partitionBy(c.CLUSTER_ID).orderBy(F.col(c.PRESSURE_PERCENT).desc_nulls_last())
+    return rows.withColumn(c.RANK, F.when(F.col(c.PRESSURE_PERCENT).isNotNull(), F.rank().over(fullest)))
 
 
 def _figures() -> dict[str, Column]:
     whole = F.col(c.ONLY_LOCAL_BYTES) + F.col(c.REMOTE_BYTES)
     is_led = F.col(_IS_LED_TIERED)
     return {
-        g.PLAIN_PERCENT: _percent_of(F.col(c.SIZE_BYTES), F.col(_PLAIN_LIMIT)),
-        g.TIERED_PERCENT: F.when(is_led, _percent_of(whole, F.col(c.RETENTION_BYTES))),
-        g.LOCAL_PERCENT: F.when(is_led, _percent_of(F.col(c.SIZE_BYTES), F.col(c.LOCAL_RETENTION_BYTES))),
+        c.PLAIN_PERCENT: _percent_of(F.col(c.SIZE_BYTES), F.col(_PLAIN_LIMIT)),
+        c.TIERED_PERCENT: F.when(is_led, _percent_of(whole, F.col(c.RETENTION_BYTES))),
+        c.LOCAL_PERCENT: F.when(is_led, _percent_of(F.col(c.SIZE_BYTES), F.col(c.LOCAL_RETENTION_BYTES))),
     }
 
 

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.fleet.jobs.newest import is_stale
 from brimline.fleet.jobs.retention_pressure import with_configs
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.gold_schemas import TIER_OVERLAP
 from brimline.model.scan import FolderKind
 
@@ -39,12 +38,12 @@ def tier_overlap(replicas: DataFrame, topic_configs: DataFrame, history: DataFra
     topics = _joined(topics, tiered.groupBy(*_TOPIC).agg(*_replica_sums()))
     topics = topics.withColumns(
         {
-            g.OVERLAP_BYTES: F.col(g.LOCAL_BYTES) - F.col(c.ONLY_LOCAL_BYTES),
-            g.IS_STALE: is_stale(now),
+            c.OVERLAP_BYTES: F.col(c.LOCAL_BYTES) - F.col(c.ONLY_LOCAL_BYTES),
+            c.IS_STALE: is_stale(now),
         }
     )
-    share = F.col(g.OVERLAP_BYTES) * 100.0 / F.col(g.LOCAL_BYTES)
-    topics = topics.withColumn(g.OVERLAP_PERCENT, F.when(F.col(g.LOCAL_BYTES) > 0, share))
+    share = F.col(c.OVERLAP_BYTES) * 100.0 / F.col(c.LOCAL_BYTES)
+    topics = topics.withColumn(c.OVERLAP_PERCENT, F.when(F.col(c.LOCAL_BYTES) > 0, share))
     return topics.select(*TIER_OVERLAP.names)
 
 
@@ -72,7 +71,7 @@ def stalls(history: DataFrame) -> DataFrame:
         F.col(f"at.{_REMOTE_END}") == F.col(f"{_NEWEST}.{_REMOTE_END}")
     )
     ends = standing.groupBy(*_PARTITION).agg(F.min("at").alias(_STOPPED), F.max(_NEWEST).alias(_NEWEST))
-    return ends.where(_has_stalled()).select(*_PARTITION, F.col(f"{_STOPPED}.{c.TAKEN_AT}").alias(g.STALLED_SINCE))
+    return ends.where(_has_stalled()).select(*_PARTITION, F.col(f"{_STOPPED}.{c.TAKEN_AT}").alias(c.STALLED_SINCE))
 
 
 def _has_stalled() -> Column:
@@ -85,27 +84,27 @@ def _has_stalled() -> Column:
 
 
 def _sums() -> list[Column]:
-    is_known, is_stalled = F.col(_IS_REMOTE_KNOWN), F.col(g.STALLED_SINCE).isNotNull() & ~F.col(c.IS_COPY_DISABLED)
+    is_known, is_stalled = F.col(_IS_REMOTE_KNOWN), F.col(c.STALLED_SINCE).isNotNull() & ~F.col(c.IS_COPY_DISABLED)
     reasons = F.array_join(
         F.array_sort(F.collect_set(F.when(~is_known, F.coalesce(c.REMOTE_REASON, F.lit("not-told"))))), ", "
     )
     return [
-        F.count("*").alias(g.PARTITIONS),
-        F.sum(F.when(is_known, F.col(c.SIZE_BYTES))).alias(g.LOCAL_BYTES),
+        F.count("*").alias(c.PARTITIONS),
+        F.sum(F.when(is_known, F.col(c.SIZE_BYTES))).alias(c.LOCAL_BYTES),
         F.sum(F.when(is_known, F.col(c.REMOTE_BYTES))).alias(c.REMOTE_BYTES),
         F.sum(F.when(is_known, F.col(c.ONLY_LOCAL_BYTES))).alias(c.ONLY_LOCAL_BYTES),
-        F.count_if(~is_known).alias(g.UNKNOWN_PARTITIONS),
-        F.nullif(reasons, F.lit("")).alias(g.UNKNOWN_REASONS),
-        F.count_if(is_stalled).alias(g.STALLED_PARTITIONS),
-        F.min(F.when(is_stalled, F.col(g.STALLED_SINCE))).alias(g.STALLED_SINCE),
-        F.sum(F.when(is_stalled, F.col(c.ONLY_LOCAL_BYTES))).alias(g.WAITING_BYTES),
+        F.count_if(~is_known).alias(c.UNKNOWN_PARTITIONS),
+        F.nullif(reasons, F.lit("")).alias(c.UNKNOWN_REASONS),
+        F.count_if(is_stalled).alias(c.STALLED_PARTITIONS),
+        F.min(F.when(is_stalled, F.col(c.STALLED_SINCE))).alias(c.STALLED_SINCE),
+        F.sum(F.when(is_stalled, F.col(c.ONLY_LOCAL_BYTES))).alias(c.WAITING_BYTES),
         F.bool_and(c.IS_COPY_DISABLED).alias(c.IS_COPY_DISABLED),
         F.min(c.TAKEN_AT).alias(c.TAKEN_AT),
     ]
 
 
 def _replica_sums() -> list[Column]:
-    return [F.count("*").alias(g.REPLICAS), F.sum(c.SIZE_BYTES).alias(g.REPLICA_BYTES)]
+    return [F.count("*").alias(c.REPLICAS), F.sum(c.SIZE_BYTES).alias(c.REPLICA_BYTES)]
 
 
 def _joined(left: DataFrame, right: DataFrame) -> DataFrame:

@@ -16,7 +16,6 @@ from brimline.fleet.jobs import disk_rules
 from brimline.fleet.jobs.growth import growth_of_log_dirs
 from brimline.fleet.jobs.newest import age_seconds, is_stale
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.gold_schemas import VOLUME_PRESSURE
 from brimline.model.reclaim import CEILING_OFF
 
@@ -35,22 +34,22 @@ def volume_pressure(volumes: DataFrame, history: DataFrame, now: datetime) -> Da
     """``volumes``: of the newest snapshot of each broker; ``history``: of the last days."""
     rows = with_limits(volumes, volumes.unionByName(history))
     rows = rows.join(growth_of_log_dirs(history), on=_LOG_DIR, how="left")
-    rows = rows.withColumnRenamed(c.STATE, g.GUARD_STATE).withColumn(g.USED_BYTES, disk_rules.used_bytes())
-    distances = {g.BYTES_TO_FENCE: disk_rules.bytes_to_fence(), g.BYTES_TO_CEILING: disk_rules.bytes_to_ceiling()}
+    rows = rows.withColumnRenamed(c.STATE, c.GUARD_STATE).withColumn(c.USED_BYTES, disk_rules.used_bytes())
+    distances = {c.BYTES_TO_FENCE: disk_rules.bytes_to_fence(), c.BYTES_TO_CEILING: disk_rules.bytes_to_ceiling()}
     rows = rows.withColumns(
         {
-            g.USED_PERCENT: disk_rules.used_percent(),
+            c.USED_PERCENT: disk_rules.used_percent(),
             c.STATE: disk_rules.state(),
-            g.BREACHES: disk_rules.breaches(),
-            g.AGE_SECONDS: age_seconds(now),
-            g.IS_STALE: is_stale(now),
+            c.BREACHES: disk_rules.breaches(),
+            c.AGE_SECONDS: age_seconds(now),
+            c.IS_STALE: is_stale(now),
             **distances,
         }
     )
     rows = rows.withColumns(
         {
-            g.DAYS_TO_FENCE: disk_rules.days_to(F.col(g.BYTES_TO_FENCE)),
-            g.DAYS_TO_CEILING: disk_rules.days_to(F.col(g.BYTES_TO_CEILING)),
+            c.DAYS_TO_FENCE: disk_rules.days_to(F.col(c.BYTES_TO_FENCE)),
+            c.DAYS_TO_CEILING: disk_rules.days_to(F.col(c.BYTES_TO_CEILING)),
         }
     )
     return rows.select(*VOLUME_PRESSURE.names)
@@ -63,4 +62,4 @@ def with_limits(rows: DataFrame, told_by: DataFrame) -> DataFrame:
     joined = rows.drop(*names).join(told, on=_LOG_DIR, how="left")
     limits = {name: F.coalesce(f"limits.{name}", F.lit(default)) for name, default in _DEFAULT_LIMITS.items()}
     whose = F.when(F.col("limits").isNotNull(), FROM_GUARD).otherwise(FROM_DEFAULT)
-    return joined.withColumns({**limits, g.LIMITS_FROM: whose}).drop("limits")
+    return joined.withColumns({**limits, c.LIMITS_FROM: whose}).drop("limits")

@@ -7,191 +7,166 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import (
     ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
     StructType,
-    TimestampType,
 )
 
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables import columns as g
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.schemas import FINDINGS
-
-_STRING = StringType()
-_INT = IntegerType()
-_LONG = LongType()
-_BOOL = BooleanType()
-_DOUBLE = DoubleType()
-_TIME = TimestampType()
-
-
-def _known(name: str, kind: DataType) -> StructField:
-    return StructField(name, kind, nullable=False)
-
-
-def _maybe(name: str, kind: DataType) -> StructField:
-    return StructField(name, kind, nullable=True)
-
+from brimline.fleet.tables.schemas import BOOL, DOUBLE, FINDINGS, INT, LONG, STRING, TIME, known, maybe
 
 VOLUME_PRESSURE = StructType(
     [
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.BROKER_ID, _INT),
-        _known(c.LOG_DIR, _STRING),
-        _maybe(c.DEVICE, _STRING),
-        _known(c.STATE, _STRING),
-        _maybe(g.USED_PERCENT, _DOUBLE),
-        _maybe(c.TOTAL_BYTES, _LONG),
-        _maybe(c.USABLE_BYTES, _LONG),
-        _maybe(g.USED_BYTES, _LONG),
-        _maybe(g.GROWTH_BYTES_PER_DAY, _DOUBLE),
+        known(c.CLUSTER_ID, STRING),
+        known(c.BROKER_ID, INT),
+        known(c.LOG_DIR, STRING),
+        maybe(c.DEVICE, STRING),
+        known(c.STATE, STRING),
+        maybe(c.USED_PERCENT, DOUBLE),
+        maybe(c.TOTAL_BYTES, LONG),
+        maybe(c.USABLE_BYTES, LONG),
+        maybe(c.USED_BYTES, LONG),
+        maybe(c.GROWTH_BYTES_PER_DAY, DOUBLE),
         # days | readings
-        _maybe(g.GROWTH_FROM, _STRING),
-        _maybe(g.DAYS_TO_FENCE, _DOUBLE),
-        _maybe(g.BYTES_TO_FENCE, _LONG),
-        _maybe(g.DAYS_TO_CEILING, _DOUBLE),
-        _maybe(g.BYTES_TO_CEILING, _LONG),
-        _maybe(g.BREACHES, _STRING),
-        _maybe(g.GUARD_STATE, _STRING),
-        _maybe(c.FAILURE, _STRING),
-        _maybe(c.IS_OFFLINE, _BOOL),
-        _known(c.MAX_USED_PERCENT, _INT),
-        _known(c.MIN_FREE_BYTES, _LONG),
-        _known(c.RELEASE_MARGIN_PERCENT, _INT),
-        _known(c.CEILING_PERCENT, _INT),
+        maybe(c.GROWTH_FROM, STRING),
+        maybe(c.DAYS_TO_FENCE, DOUBLE),
+        maybe(c.BYTES_TO_FENCE, LONG),
+        maybe(c.DAYS_TO_CEILING, DOUBLE),
+        maybe(c.BYTES_TO_CEILING, LONG),
+        maybe(c.BREACHES, STRING),
+        maybe(c.GUARD_STATE, STRING),
+        maybe(c.FAILURE, STRING),
+        maybe(c.IS_OFFLINE, BOOL),
+        known(c.MAX_USED_PERCENT, INT),
+        known(c.MIN_FREE_BYTES, LONG),
+        known(c.RELEASE_MARGIN_PERCENT, INT),
+        known(c.CEILING_PERCENT, INT),
         # guard | default
-        _known(g.LIMITS_FROM, _STRING),
+        known(c.LIMITS_FROM, STRING),
         # As far back as history goes
-        _maybe(g.DEVICE_SINCE, _TIME),
-        _known(c.TAKEN_AT, _TIME),
-        _known(c.SOURCE, _STRING),
-        _known(g.AGE_SECONDS, _LONG),
-        _known(g.IS_STALE, _BOOL),
+        maybe(c.DEVICE_SINCE, TIME),
+        known(c.TAKEN_AT, TIME),
+        known(c.SOURCE, STRING),
+        known(c.AGE_SECONDS, LONG),
+        known(c.IS_STALE, BOOL),
     ]
 )
 
 GROWTH = StructType(
     [
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.BROKER_ID, _INT),
-        _known(c.LOG_DIR, _STRING),
-        _known(g.DEVICE_SINCE, _TIME),
-        _maybe(g.GROWTH_BYTES_PER_DAY, _DOUBLE),
-        _maybe(g.GROWTH_FROM, _STRING),
+        known(c.CLUSTER_ID, STRING),
+        known(c.BROKER_ID, INT),
+        known(c.LOG_DIR, STRING),
+        known(c.DEVICE_SINCE, TIME),
+        maybe(c.GROWTH_BYTES_PER_DAY, DOUBLE),
+        maybe(c.GROWTH_FROM, STRING),
     ]
 )
 """How the log dirs grew: a step on the way to ``volume_pressure``."""
 
 TIER_OVERLAP = StructType(
     [
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.TOPIC, _STRING),
-        _maybe(c.TOPIC_ID, _STRING),
-        _known(g.PARTITIONS, _LONG),
-        _known(g.REPLICAS, _LONG),
+        known(c.CLUSTER_ID, STRING),
+        known(c.TOPIC, STRING),
+        maybe(c.TOPIC_ID, STRING),
+        known(c.PARTITIONS, LONG),
+        known(c.REPLICAS, LONG),
         # Of the leaders, whose remote part is known
-        _maybe(g.LOCAL_BYTES, _LONG),
-        _maybe(c.REMOTE_BYTES, _LONG),
-        _maybe(c.ONLY_LOCAL_BYTES, _LONG),
-        _maybe(g.OVERLAP_BYTES, _LONG),
-        _maybe(g.OVERLAP_PERCENT, _DOUBLE),
+        maybe(c.LOCAL_BYTES, LONG),
+        maybe(c.REMOTE_BYTES, LONG),
+        maybe(c.ONLY_LOCAL_BYTES, LONG),
+        maybe(c.OVERLAP_BYTES, LONG),
+        maybe(c.OVERLAP_PERCENT, DOUBLE),
         # Of all replicas
-        _maybe(g.REPLICA_BYTES, _LONG),
-        _known(g.UNKNOWN_PARTITIONS, _LONG),
-        _maybe(g.UNKNOWN_REASONS, _STRING),
-        _known(g.STALLED_PARTITIONS, _LONG),
-        _maybe(g.STALLED_SINCE, _TIME),
-        _maybe(g.WAITING_BYTES, _LONG),
-        _known(c.IS_COPY_DISABLED, _BOOL),
-        _known(c.TAKEN_AT, _TIME),
-        _known(g.IS_STALE, _BOOL),
+        maybe(c.REPLICA_BYTES, LONG),
+        known(c.UNKNOWN_PARTITIONS, LONG),
+        maybe(c.UNKNOWN_REASONS, STRING),
+        known(c.STALLED_PARTITIONS, LONG),
+        maybe(c.STALLED_SINCE, TIME),
+        maybe(c.WAITING_BYTES, LONG),
+        known(c.IS_COPY_DISABLED, BOOL),
+        known(c.TAKEN_AT, TIME),
+        known(c.IS_STALE, BOOL),
     ]
 )
 
 RETENTION_PRESSURE = StructType(
     [
         # Among the cluster's replicas, the fullest first; null where no figure is known
-        _maybe(g.RANK, _INT),
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.TOPIC, _STRING),
-        _known(c.PARTITION, _INT),
-        _known(c.BROKER_ID, _INT),
-        _maybe(g.PRESSURE_PERCENT, _LONG),
+        maybe(c.RANK, INT),
+        known(c.CLUSTER_ID, STRING),
+        known(c.TOPIC, STRING),
+        known(c.PARTITION, INT),
+        known(c.BROKER_ID, INT),
+        maybe(c.PRESSURE_PERCENT, LONG),
         # limited | unlimited | unknown
-        _known(g.LIMIT, _STRING),
-        _maybe(g.PLAIN_PERCENT, _LONG),
-        _maybe(g.TIERED_PERCENT, _LONG),
-        _maybe(g.LOCAL_PERCENT, _LONG),
-        _maybe(c.SIZE_BYTES, _LONG),
-        _maybe(c.RETENTION_BYTES, _LONG),
-        _maybe(c.LOCAL_RETENTION_BYTES, _LONG),
-        _maybe(c.REMOTE_BYTES, _LONG),
-        _maybe(c.ONLY_LOCAL_BYTES, _LONG),
-        _maybe(c.REMOTE_REASON, _STRING),
-        _known(g.IS_FUTURE, _BOOL),
-        _maybe(c.IS_LEADER, _BOOL),
-        _maybe(g.GUARD_PERCENT, _DOUBLE),
-        _maybe(g.EQUALS_GUARD, _BOOL),
-        _known(c.LOG_DIR, _STRING),
-        _maybe(c.TOPIC_ID, _STRING),
-        _known(c.TAKEN_AT, _TIME),
-        _known(g.IS_STALE, _BOOL),
+        known(c.LIMIT, STRING),
+        maybe(c.PLAIN_PERCENT, LONG),
+        maybe(c.TIERED_PERCENT, LONG),
+        maybe(c.LOCAL_PERCENT, LONG),
+        maybe(c.SIZE_BYTES, LONG),
+        maybe(c.RETENTION_BYTES, LONG),
+        maybe(c.LOCAL_RETENTION_BYTES, LONG),
+        maybe(c.REMOTE_BYTES, LONG),
+        maybe(c.ONLY_LOCAL_BYTES, LONG),
+        maybe(c.REMOTE_REASON, STRING),
+        known(c.IS_FUTURE, BOOL),
+        maybe(c.IS_LEADER, BOOL),
+        maybe(c.GUARD_PERCENT, DOUBLE),
+        maybe(c.EQUALS_GUARD, BOOL),
+        known(c.LOG_DIR, STRING),
+        maybe(c.TOPIC_ID, STRING),
+        known(c.TAKEN_AT, TIME),
+        known(c.IS_STALE, BOOL),
     ]
 )
 
 OWN_PLAN = StructType(
     [
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.BROKER_ID, _INT),
-        _known(c.SNAPSHOT_ID, _STRING),
-        _known(c.TAKEN_AT, _TIME),
-        _maybe(c.FAILURE, _STRING),
-        _maybe(c.DEVICE, _STRING),
-        _maybe(g.DEVICE_LOG_DIRS, ArrayType(_STRING)),
-        _known(g.DEVICE_OUTCOME, _STRING),
-        _maybe(g.DEVICE_CEILING_PERCENT, _INT),
-        _maybe(g.DEVICE_TOTAL_BYTES, _LONG),
-        _maybe(g.DEVICE_USED_BYTES, _LONG),
-        _maybe(g.DEVICE_LIMIT_BYTES, _LONG),
-        _maybe(g.DEVICE_GOING_BYTES, _LONG),
-        _maybe(g.DEVICE_EXCESS_BYTES, _LONG),
-        _maybe(g.DEVICE_REMOVABLE_BYTES, _LONG),
-        _maybe(g.DEVICE_TAKEN_BYTES, _LONG),
-        _maybe(g.DEVICE_TAKEN_SEGMENTS, _LONG),
-        _maybe(g.DEVICE_MISSING_BYTES, _LONG),
-        _maybe(g.DEVICE_LOCAL_RETENTION_BYTES, _LONG),
-        _maybe(c.LOG_DIR, _STRING),
-        _maybe(c.TOPIC, _STRING),
-        _maybe(c.TOPIC_ID, _STRING),
-        _maybe(c.PARTITION, _INT),
-        _maybe(g.FROM_OFFSET, _LONG),
-        _maybe(g.NEW_LOG_START_OFFSET, _LONG),
-        _maybe(g.TAKEN_SEGMENTS, _LONG),
-        _maybe(g.TAKEN_BYTES, _LONG),
-        _maybe(g.OLDEST_AT, _TIME),
-        _maybe(g.NEWEST_AT, _TIME),
+        known(c.CLUSTER_ID, STRING),
+        known(c.BROKER_ID, INT),
+        known(c.SNAPSHOT_ID, STRING),
+        known(c.TAKEN_AT, TIME),
+        maybe(c.FAILURE, STRING),
+        maybe(c.DEVICE, STRING),
+        maybe(c.DEVICE_LOG_DIRS, ArrayType(STRING)),
+        known(c.DEVICE_OUTCOME, STRING),
+        maybe(c.DEVICE_CEILING_PERCENT, INT),
+        maybe(c.DEVICE_TOTAL_BYTES, LONG),
+        maybe(c.DEVICE_USED_BYTES, LONG),
+        maybe(c.DEVICE_LIMIT_BYTES, LONG),
+        maybe(c.DEVICE_GOING_BYTES, LONG),
+        maybe(c.DEVICE_EXCESS_BYTES, LONG),
+        maybe(c.DEVICE_REMOVABLE_BYTES, LONG),
+        maybe(c.DEVICE_TAKEN_BYTES, LONG),
+        maybe(c.DEVICE_TAKEN_SEGMENTS, LONG),
+        maybe(c.DEVICE_MISSING_BYTES, LONG),
+        maybe(c.DEVICE_LOCAL_RETENTION_BYTES, LONG),
+        maybe(c.LOG_DIR, STRING),
+        maybe(c.TOPIC, STRING),
+        maybe(c.TOPIC_ID, STRING),
+        maybe(c.PARTITION, INT),
+        maybe(c.FROM_OFFSET, LONG),
+        maybe(c.NEW_LOG_START_OFFSET, LONG),
+        maybe(c.TAKEN_SEGMENTS, LONG),
+        maybe(c.TAKEN_BYTES, LONG),
+        maybe(c.OLDEST_AT, TIME),
+        maybe(c.NEWEST_AT, TIME),
     ]
 )
 """What each guard would do by itself: ``planner_rows.PLAN_ROWS`` in Spark's words."""
 
 PEER_GAINS = StructType(
     [
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.BROKER_ID, _INT),
-        _maybe(c.LOG_DIR, _STRING),
-        _maybe(c.TOPIC, _STRING),
-        _known(c.TOPIC_ID, _STRING),
-        _known(c.PARTITION, _INT),
-        _known(g.TRIMMED_BY, _INT),
-        _known(g.NEW_LOG_START_OFFSET, _LONG),
-        _maybe(g.GAINED_SEGMENTS, _LONG),
-        _maybe(g.GAINED_BYTES, _LONG),
+        known(c.CLUSTER_ID, STRING),
+        known(c.BROKER_ID, INT),
+        maybe(c.LOG_DIR, STRING),
+        maybe(c.TOPIC, STRING),
+        known(c.TOPIC_ID, STRING),
+        known(c.PARTITION, INT),
+        known(c.TRIMMED_BY, INT),
+        known(c.NEW_LOG_START_OFFSET, LONG),
+        maybe(c.GAINED_SEGMENTS, LONG),
+        maybe(c.GAINED_BYTES, LONG),
     ]
 )
 """What the others' trims free on each broker: ``planner_gains.GAIN_ROWS`` in Spark's words."""
@@ -199,74 +174,74 @@ PEER_GAINS = StructType(
 RECLAIM_PLAN = StructType(
     [
         *OWN_PLAN.fields,
-        _maybe(g.OTHER_REPLICAS, _LONG),
-        _maybe(g.OTHERS_GAIN_BYTES, _LONG),
-        _maybe(g.PEER_LOG_START_OFFSET, _LONG),
-        _maybe(g.PEER_FREED_BYTES, _LONG),
-        _maybe(g.TAKEN_BY_PEER_TOO_BYTES, _LONG),
-        _maybe(g.FREED_BYTES, _LONG),
-        _known(g.IS_STALE, _BOOL),
+        maybe(c.OTHER_REPLICAS, LONG),
+        maybe(c.OTHERS_GAIN_BYTES, LONG),
+        maybe(c.PEER_LOG_START_OFFSET, LONG),
+        maybe(c.PEER_FREED_BYTES, LONG),
+        maybe(c.TAKEN_BY_PEER_TOO_BYTES, LONG),
+        maybe(c.FREED_BYTES, LONG),
+        known(c.IS_STALE, BOOL),
     ]
 )
 
 FORECAST = StructType(
     [
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.BROKER_ID, _INT),
-        _known(c.DEVICE, _STRING),
+        known(c.CLUSTER_ID, STRING),
+        known(c.BROKER_ID, INT),
+        known(c.DEVICE, STRING),
         # All that are on the device, with a comma between them
-        _known(g.LOG_DIRS_OF_DEVICE, _STRING),
+        known(c.LOG_DIRS_OF_DEVICE, STRING),
         # full | filling | not-filling | too-short | stale | unreadable | no-limit
-        _known(g.OUTLOOK, _STRING),
+        known(c.OUTLOOK, STRING),
         # From the newest reading on; null: not within a year, or unknown
-        _maybe(g.DAYS_TO_FULL, _DOUBLE),
-        _maybe(g.SOONEST_DAYS, _DOUBLE),
-        _maybe(g.LATEST_DAYS, _DOUBLE),
-        _maybe(g.FULL_AT, _TIME),
-        _maybe(g.USED_PERCENT, _DOUBLE),
-        _maybe(g.GROWTH_BYTES_PER_DAY, _DOUBLE),
+        maybe(c.DAYS_TO_FULL, DOUBLE),
+        maybe(c.SOONEST_DAYS, DOUBLE),
+        maybe(c.LATEST_DAYS, DOUBLE),
+        maybe(c.FULL_AT, TIME),
+        maybe(c.USED_PERCENT, DOUBLE),
+        maybe(c.GROWTH_BYTES_PER_DAY, DOUBLE),
         # Points of used percent that the same rule was off by, a week ahead, in the device's own past
-        _maybe(g.BACK_TEST_ERROR_POINTS, _DOUBLE),
-        _known(g.BACK_TESTS, _LONG),
-        _known(g.DAYS_KNOWN, _LONG),
-        _maybe(g.LIMIT_BYTES, _LONG),
-        _maybe(c.TOTAL_BYTES, _LONG),
+        maybe(c.BACK_TEST_ERROR_POINTS, DOUBLE),
+        known(c.BACK_TESTS, LONG),
+        known(c.DAYS_KNOWN, LONG),
+        maybe(c.LIMIT_BYTES, LONG),
+        maybe(c.TOTAL_BYTES, LONG),
         # guard | default
-        _known(g.LIMITS_FROM, _STRING),
-        _maybe(g.AS_OF, _TIME),
+        known(c.LIMITS_FROM, STRING),
+        maybe(c.AS_OF, TIME),
     ]
 )
 
 FLEET_SUMMARY = StructType(
     [
         # Null: files in quarantine that do not say whose they are
-        _maybe(c.CLUSTER_ID, _STRING),
-        _known(g.BROKERS, _LONG),
-        _known(g.STALE_BROKERS, _LONG),
-        _known(g.LOG_DIRS, _LONG),
-        _known(g.DEVICES, _LONG),
-        _known(g.OK_LOG_DIRS, _LONG),
-        _known(g.FULL_LOG_DIRS, _LONG),
-        _known(g.UNKNOWN_LOG_DIRS, _LONG),
-        _known(g.OFFLINE_LOG_DIRS, _LONG),
+        maybe(c.CLUSTER_ID, STRING),
+        known(c.BROKERS, LONG),
+        known(c.STALE_BROKERS, LONG),
+        known(c.LOG_DIRS, LONG),
+        known(c.DEVICES, LONG),
+        known(c.OK_LOG_DIRS, LONG),
+        known(c.FULL_LOG_DIRS, LONG),
+        known(c.UNKNOWN_LOG_DIRS, LONG),
+        known(c.OFFLINE_LOG_DIRS, LONG),
         # Each device once; null when no device's bytes are known
-        _maybe(c.TOTAL_BYTES, _LONG),
-        _maybe(c.USABLE_BYTES, _LONG),
-        _maybe(g.USED_BYTES, _LONG),
-        _maybe(g.USED_PERCENT, _DOUBLE),
-        _maybe(g.WORST_USED_PERCENT, _DOUBLE),
-        _maybe(g.WORST_BROKER_ID, _INT),
-        _maybe(g.WORST_LOG_DIR, _STRING),
-        _maybe(g.DAYS_TO_FENCE, _DOUBLE),
-        _maybe(g.FIRST_TO_FILL_BROKER_ID, _INT),
-        _maybe(g.FIRST_TO_FILL_LOG_DIR, _STRING),
-        _known(g.OVER_RETENTION_REPLICAS, _LONG),
-        _known(g.STALLED_PARTITIONS, _LONG),
-        _known(g.RECLAIM_BYTES, _LONG),
-        _known(g.IMPOSSIBLE_DEVICES, _LONG),
-        _known(g.UNUSABLE_SNAPSHOTS, _LONG),
-        _known(g.QUARANTINED_FILES, _LONG),
-        _maybe(c.TAKEN_AT, _TIME),
+        maybe(c.TOTAL_BYTES, LONG),
+        maybe(c.USABLE_BYTES, LONG),
+        maybe(c.USED_BYTES, LONG),
+        maybe(c.USED_PERCENT, DOUBLE),
+        maybe(c.WORST_USED_PERCENT, DOUBLE),
+        maybe(c.WORST_BROKER_ID, INT),
+        maybe(c.WORST_LOG_DIR, STRING),
+        maybe(c.DAYS_TO_FENCE, DOUBLE),
+        maybe(c.FIRST_TO_FILL_BROKER_ID, INT),
+        maybe(c.FIRST_TO_FILL_LOG_DIR, STRING),
+        known(c.OVER_RETENTION_REPLICAS, LONG),
+        known(c.STALLED_PARTITIONS, LONG),
+        known(c.RECLAIM_BYTES, LONG),
+        known(c.IMPOSSIBLE_DEVICES, LONG),
+        known(c.UNUSABLE_SNAPSHOTS, LONG),
+        known(c.QUARANTINED_FILES, LONG),
+        maybe(c.TAKEN_AT, TIME),
     ]
 )
 

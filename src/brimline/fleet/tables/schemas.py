@@ -25,165 +25,165 @@ from brimline.fleet.tables.catalogue import Table
 
 INDEXED_COLUMNS = 3
 
-_STRING = StringType()
-_INT = IntegerType()
-_LONG = LongType()
-_BOOL = BooleanType()
-_DOUBLE = DoubleType()
-_TIME = TimestampType()
+STRING = StringType()
+INT = IntegerType()
+LONG = LongType()
+BOOL = BooleanType()
+DOUBLE = DoubleType()
+TIME = TimestampType()
 
 
-def _known(name: str, kind: DataType) -> StructField:
+def known(name: str, kind: DataType) -> StructField:
     return StructField(name, kind, nullable=False)
 
 
-def _maybe(name: str, kind: DataType) -> StructField:
+def maybe(name: str, kind: DataType) -> StructField:
     return StructField(name, kind, nullable=True)
 
 
 _OF_A_SNAPSHOT = [
-    _known(c.CLUSTER_ID, _STRING),
-    _known(c.BROKER_ID, _INT),
-    _known(c.TAKEN_AT, _TIME),
-    _known(c.SNAPSHOT_ID, _STRING),
-    _known(c.SOURCE, _STRING),
-    _known(c.TAKEN_ON, DateType()),
+    known(c.CLUSTER_ID, STRING),
+    known(c.BROKER_ID, INT),
+    known(c.TAKEN_AT, TIME),
+    known(c.SNAPSHOT_ID, STRING),
+    known(c.SOURCE, STRING),
+    known(c.TAKEN_ON, DateType()),
 ]
 
 VOLUMES = StructType(
     [
         *_OF_A_SNAPSHOT,
-        _known(c.LOG_DIR, _STRING),
-        _known(c.DEVICE, _STRING),
-        _maybe(c.TOTAL_BYTES, _LONG),
-        _maybe(c.USABLE_BYTES, _LONG),
-        _maybe(c.FAILURE, _STRING),
-        _maybe(c.STATE, _STRING),
-        _maybe(c.MAX_USED_PERCENT, _INT),
-        _maybe(c.MIN_FREE_BYTES, _LONG),
-        _maybe(c.RELEASE_MARGIN_PERCENT, _INT),
-        _maybe(c.CEILING_PERCENT, _INT),
-        _maybe(c.MIN_RETENTION_MS, _LONG),
-        _maybe(c.MIN_RETENTION_BYTES, _LONG),
-        _maybe(c.MAX_BYTES_PER_CYCLE, _LONG),
-        _maybe(c.PROTECTED_TOPICS, _STRING),
-        _maybe(c.FUTURE_TOLERANCE_MS, _LONG),
-        _maybe(c.OBSERVED_AT_MS, _LONG),
-        _known(c.IS_OFFLINE, _BOOL),
+        known(c.LOG_DIR, STRING),
+        known(c.DEVICE, STRING),
+        maybe(c.TOTAL_BYTES, LONG),
+        maybe(c.USABLE_BYTES, LONG),
+        maybe(c.FAILURE, STRING),
+        maybe(c.STATE, STRING),
+        maybe(c.MAX_USED_PERCENT, INT),
+        maybe(c.MIN_FREE_BYTES, LONG),
+        maybe(c.RELEASE_MARGIN_PERCENT, INT),
+        maybe(c.CEILING_PERCENT, INT),
+        maybe(c.MIN_RETENTION_MS, LONG),
+        maybe(c.MIN_RETENTION_BYTES, LONG),
+        maybe(c.MAX_BYTES_PER_CYCLE, LONG),
+        maybe(c.PROTECTED_TOPICS, STRING),
+        maybe(c.FUTURE_TOLERANCE_MS, LONG),
+        maybe(c.OBSERVED_AT_MS, LONG),
+        known(c.IS_OFFLINE, BOOL),
     ]
 )
 
 TOPIC_CONFIGS = StructType(
     [
         *_OF_A_SNAPSHOT,
-        _known(c.TOPIC, _STRING),
-        _maybe(c.TOPIC_ID, _STRING),
-        _known(c.IS_KNOWN, _BOOL),
-        _known(c.DELETES, _BOOL),
-        _known(c.COMPACTS, _BOOL),
-        _known(c.RETENTION_MS, _LONG),
-        _known(c.RETENTION_BYTES, _LONG),
-        _known(c.LOCAL_RETENTION_MS, _LONG),
-        _known(c.LOCAL_RETENTION_BYTES, _LONG),
-        _known(c.IS_TIERED, _BOOL),
-        _known(c.IS_COPY_DISABLED, _BOOL),
-        _known(c.IS_INTERNAL, _BOOL),
+        known(c.TOPIC, STRING),
+        maybe(c.TOPIC_ID, STRING),
+        known(c.IS_KNOWN, BOOL),
+        known(c.DELETES, BOOL),
+        known(c.COMPACTS, BOOL),
+        known(c.RETENTION_MS, LONG),
+        known(c.RETENTION_BYTES, LONG),
+        known(c.LOCAL_RETENTION_MS, LONG),
+        known(c.LOCAL_RETENTION_BYTES, LONG),
+        known(c.IS_TIERED, BOOL),
+        known(c.IS_COPY_DISABLED, BOOL),
+        known(c.IS_INTERNAL, BOOL),
     ]
 )
 
 REPLICAS = StructType(
     [
         *_OF_A_SNAPSHOT,
-        _known(c.LOG_DIR, _STRING),
-        _known(c.DEVICE, _STRING),
+        known(c.LOG_DIR, STRING),
+        known(c.DEVICE, STRING),
         # Null in the rows of folders that are no replica's
-        _maybe(c.TOPIC, _STRING),
-        _maybe(c.TOPIC_ID, _STRING),
-        _maybe(c.PARTITION, _INT),
-        _known(c.KIND, _INT),
-        _known(c.IS_MOVING, _BOOL),
-        _known(c.VIEWS, _INT),
-        _known(c.SEGMENTS, _LONG),
-        _maybe(c.LOG_START_OFFSET, _LONG),
-        _maybe(c.HIGH_WATERMARK, _LONG),
-        _maybe(c.LOG_END_OFFSET, _LONG),
-        _maybe(c.HIGHEST_REMOTE_OFFSET, _LONG),
-        _known(c.DELETED_BYTES, _LONG),
-        _known(c.FOREIGN_BYTES, _LONG),
-        _known(c.OTHER_BYTES, _LONG),
-        _maybe(c.SIZE_BYTES, _LONG),
-        _maybe(c.OFFSET_LAG, _LONG),
-        _maybe(c.IS_LEADER, _BOOL),
-        _maybe(c.REMOTE_BYTES, _LONG),
-        _maybe(c.ONLY_LOCAL_BYTES, _LONG),
-        _maybe(c.REMOTE_REASON, _STRING),
-        _maybe(c.OLDEST_TIMESTAMP_MS, _LONG),
-        _maybe(c.BYTES_PERCENT, _DOUBLE),
-        _maybe(c.MS_PERCENT, _DOUBLE),
+        maybe(c.TOPIC, STRING),
+        maybe(c.TOPIC_ID, STRING),
+        maybe(c.PARTITION, INT),
+        known(c.KIND, INT),
+        known(c.IS_MOVING, BOOL),
+        known(c.VIEWS, INT),
+        known(c.SEGMENTS, LONG),
+        maybe(c.LOG_START_OFFSET, LONG),
+        maybe(c.HIGH_WATERMARK, LONG),
+        maybe(c.LOG_END_OFFSET, LONG),
+        maybe(c.HIGHEST_REMOTE_OFFSET, LONG),
+        known(c.DELETED_BYTES, LONG),
+        known(c.FOREIGN_BYTES, LONG),
+        known(c.OTHER_BYTES, LONG),
+        maybe(c.SIZE_BYTES, LONG),
+        maybe(c.OFFSET_LAG, LONG),
+        maybe(c.IS_LEADER, BOOL),
+        maybe(c.REMOTE_BYTES, LONG),
+        maybe(c.ONLY_LOCAL_BYTES, LONG),
+        maybe(c.REMOTE_REASON, STRING),
+        maybe(c.OLDEST_TIMESTAMP_MS, LONG),
+        maybe(c.BYTES_PERCENT, DOUBLE),
+        maybe(c.MS_PERCENT, DOUBLE),
     ]
 )
 
 TOPIC_AGES = StructType(
     [
         *_OF_A_SNAPSHOT,
-        _known(c.TOPIC, _STRING),
+        known(c.TOPIC, STRING),
         # Null: the segments' timestamps are unknown, or in the future
-        _maybe(c.MIN_AGE_DAYS, _INT),
-        _known(c.SEGMENTS, _LONG),
-        _known(c.LOG_BYTES, _LONG),
-        _known(c.ALLOCATED_BYTES, _LONG),
+        maybe(c.MIN_AGE_DAYS, INT),
+        known(c.SEGMENTS, LONG),
+        known(c.LOG_BYTES, LONG),
+        known(c.ALLOCATED_BYTES, LONG),
     ]
 )
 
 SEGMENT_SNAPSHOTS = StructType(
     [
         *_OF_A_SNAPSHOT,
-        _known(c.PATH, _STRING),
-        _known(c.FILE_BYTES, _LONG),
-        _known(c.ROWS, _LONG),
+        known(c.PATH, STRING),
+        known(c.FILE_BYTES, LONG),
+        known(c.ROWS, LONG),
     ]
 )
 
 SNAPSHOTS = StructType(
     [
         *_OF_A_SNAPSHOT,
-        _known(c.PATH, _STRING),
-        _known(c.FILE_BYTES, _LONG),
-        _known(c.MADE_BY, _STRING),
-        _known(c.INGESTED_AT, _TIME),
-        _known(c.VOLUMES_ROWS, _LONG),
-        _known(c.TOPICS_ROWS, _LONG),
-        _known(c.LOGS_ROWS, _LONG),
-        _known(c.SEGMENTS_ROWS, _LONG),
+        known(c.PATH, STRING),
+        known(c.FILE_BYTES, LONG),
+        known(c.MADE_BY, STRING),
+        known(c.INGESTED_AT, TIME),
+        known(c.VOLUMES_ROWS, LONG),
+        known(c.TOPICS_ROWS, LONG),
+        known(c.LOGS_ROWS, LONG),
+        known(c.SEGMENTS_ROWS, LONG),
     ]
 )
 
 QUARANTINE = StructType(
     [
-        _known(c.PATH, _STRING),
-        _known(c.REASON, _STRING),
-        _known(c.DETAIL, _STRING),
-        _known(c.SEEN_AT, _TIME),
+        known(c.PATH, STRING),
+        known(c.REASON, STRING),
+        known(c.DETAIL, STRING),
+        known(c.SEEN_AT, TIME),
         # As far as the file could say
-        _maybe(c.CLUSTER_ID, _STRING),
-        _maybe(c.BROKER_ID, _INT),
-        _maybe(c.SNAPSHOT_ID, _STRING),
-        _maybe(c.TAKEN_AT, _TIME),
-        _maybe(c.SOURCE, _STRING),
+        maybe(c.CLUSTER_ID, STRING),
+        maybe(c.BROKER_ID, INT),
+        maybe(c.SNAPSHOT_ID, STRING),
+        maybe(c.TAKEN_AT, TIME),
+        maybe(c.SOURCE, STRING),
     ]
 )
 
-THINNED = StructType([_known(c.CLOSED_BEFORE, DateType()), _known(c.THINNED_AT, _TIME)])
+THINNED = StructType([known(c.CLOSED_BEFORE, DateType()), known(c.THINNED_AT, TIME)])
 
 FINDINGS = StructType(
     [
-        _known(c.FINDING, _STRING),
-        _known(c.CLUSTER_ID, _STRING),
-        _known(c.BROKER_ID, _INT),
-        _known(c.SUBJECT, _STRING),
-        _known(c.DETAIL, _STRING),
-        _known(c.FIRST_SEEN, _TIME),
-        _known(c.LAST_SEEN, _TIME),
+        known(c.FINDING, STRING),
+        known(c.CLUSTER_ID, STRING),
+        known(c.BROKER_ID, INT),
+        known(c.SUBJECT, STRING),
+        known(c.DETAIL, STRING),
+        known(c.FIRST_SEEN, TIME),
+        known(c.LAST_SEEN, TIME),
     ]
 )
 
