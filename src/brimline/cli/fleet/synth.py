@@ -12,7 +12,7 @@ from brimline.cli.fleet.command import span_seconds
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
     from brimline.fleet.synth.spec import FleetSpec
-from brimline.fleet.synth.synth import Written
+    from brimline.fleet.synth.synth import Written
 
 _FIRST_YEAR, _LAST_YEAR = 2011, 2200  # of Kafka, and of what a plan can count with
 _TO_LINE_START_AND_CLEAR = "\r\x1b[K"
