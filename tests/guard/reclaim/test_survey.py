@@ -12,10 +12,10 @@ from brimline.decide.reclaim.floor import FloorKind
 from brimline.decide.reclaim.summary import blast_radius
 from brimline.guard.reclaim.survey import Surveyor
 from brimline.guard.reclaim.trims import cycle_plan, doomed_range, planned_trims
-from brimline.model import Offset, TopicPartition
+from brimline.model import ObservationFailed, Offset, TopicPartition
 from brimline.model.blast_radius import ConsumerGroup, GroupActivity, GroupsSeen
-from brimline.model.reclaim import CleanupRules, ReclaimPolicy
-from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
+from brimline.model.reclaim import CleanupRules, ReclaimPolicy, ReclaimTables
+from brimline.model.reclaim_plan import DeviceOutcome, ReclaimPlan, ReclaimReason
 from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import LogDirReading
 from tests.guard.brokers import log_dir as described_log_dir
@@ -188,3 +188,20 @@ def test_a_plan_says_what_it_is_for(broker: Watched, surveyor: Surveyor) -> None
     assert (plan.device, plan.log_dirs, plan.ceiling_percent) == ("8:1", (str(broker.log_dir),), 50)
     assert plan.used_bytes - plan.total_bytes * 50 // 100 - plan.going_bytes == plan.excess_bytes
     assert plan.planned_bytes >= plan.excess_bytes
+
+
+def test_files_that_no_plan_can_be_made_of_are_surveyed_all_the_same(
+    broker: Watched, surveyor: Surveyor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot for the fleet needs no plan."""
+
+    def refuse(_tables: ReclaimTables) -> ReclaimPlan:
+        raise ValueError("a segment twice")
+
+    monkeypatch.setattr("brimline.decide.reclaim.plan.plan", refuse)
+    path = str(broker.log_dir)
+
+    with pytest.raises(ObservationFailed, match=r"no plan can be made for .*: a segment twice"):
+        surveyor.survey(CEILING, [path])
+
+    assert surveyor.inspect(CEILING, [path]).tables.log_dirs == (path,)

@@ -1,7 +1,7 @@
 """What the guard puts into a snapshot: its survey of files and cluster, the disks' states, its percentages.
 
-All of it was found by other tasks for their own ends, or is the survey that a reclaim plan is made from; here it is
-only laid side by side, a row for every log.
+All of it was found by other tasks for their own ends, or is a survey of its own; here it is only laid side by side, a
+row for every log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.guard.percent.percentages import Column, TieredFigures
 from brimline.guard.percent.task import PercentReport
-from brimline.guard.reclaim.survey import ReclaimSurvey
+from brimline.guard.survey import Survey
 from brimline.landing.sections import LogFigures, NamedTopic, Numbers, Sections, VolumeRow, sections_of
 from brimline.model import BrokerId, Reason, TopicPartition
 from brimline.model.log_dirs import ReplicaColumns
@@ -21,7 +21,7 @@ from brimline.model.scan import FolderKind
 from brimline.observe.cluster.replica_facts import ReplicaFacts
 
 
-def snapshot_sections(survey: ReclaimSurvey, disks: DiskReport, percents: PercentReport, broker: BrokerId) -> Sections:
+def snapshot_sections(survey: Survey, disks: DiskReport, percents: PercentReport, broker: BrokerId) -> Sections:
     tables = survey.tables.tables
     volumes = [*_surveyed_volumes(survey, disks), *_other_volumes(survey, disks)]
     rows = {row.log_dir: place for place, row in enumerate(volumes)}
@@ -36,7 +36,7 @@ def snapshot_sections(survey: ReclaimSurvey, disks: DiskReport, percents: Percen
     )
 
 
-def _surveyed_volumes(survey: ReclaimSurvey, disks: DiskReport) -> Iterator[VolumeRow]:
+def _surveyed_volumes(survey: Survey, disks: DiskReport) -> Iterator[VolumeRow]:
     """In the order of the devices in the tables, so that they come out of the file in that order."""
     described = survey.facts.answer.log_dirs
     status = _status_by_log_dir(disks)
@@ -56,7 +56,7 @@ def _surveyed_volumes(survey: ReclaimSurvey, disks: DiskReport) -> Iterator[Volu
             )
 
 
-def _other_volumes(survey: ReclaimSurvey, disks: DiskReport) -> Iterator[VolumeRow]:
+def _other_volumes(survey: Survey, disks: DiskReport) -> Iterator[VolumeRow]:
     """Log dirs that nobody could look into without fear of hanging: what is known is that nothing is."""
     for path, volume in _status_by_log_dir(disks).items():
         if path not in survey.tables.log_dirs:
@@ -95,7 +95,7 @@ class _Row:
     local: int | None = None
 
 
-def _figures(survey: ReclaimSurvey, percents: PercentReport, broker: BrokerId) -> LogFigures:
+def _figures(survey: Survey, percents: PercentReport, broker: BrokerId) -> LogFigures:
     rows = list(_rows(survey, percents, broker))
     return LogFigures(
         size_bytes=_numbers([row.size for row in rows]),
@@ -110,7 +110,7 @@ def _figures(survey: ReclaimSurvey, percents: PercentReport, broker: BrokerId) -
     )
 
 
-def _rows(survey: ReclaimSurvey, percents: PercentReport, broker: BrokerId) -> Iterator[_Row]:
+def _rows(survey: Survey, percents: PercentReport, broker: BrokerId) -> Iterator[_Row]:
     """A row for every log, in the order of the logs."""
     broker_tables, facts = survey.tables, survey.facts
     logs = broker_tables.tables.logs

@@ -9,7 +9,7 @@ from brimline.guard.feature import Core, Feature
 from brimline.guard.landing.child import SnapshotWriter
 from brimline.guard.landing.facts import snapshot_sections
 from brimline.guard.landing.task import LandingReport, LandingSettings, LandingTask
-from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
+from brimline.guard.survey import BrokerSurveyor, Survey
 from brimline.landing.sections import Sections
 from brimline.metrics import catalogue
 from brimline.metrics.metric import MetricFamily
@@ -82,7 +82,7 @@ class Landing(Feature):
         self._news = LandingNews(uri)
         # A client and scanners of its own: a survey may take long, and nobody waits for another's.
         client = BrokerClient(core.config.admin, core.broker, core.clock, core.may_read)
-        self._surveyor = Surveyor(client, core.clock)
+        self._surveyor = BrokerSurveyor(client, core.clock)
         self._task = self._landing_task(uri) if uri else None
         self.workers = [] if self._task is None else [Worker("landing", self._task.step)]
 
@@ -114,13 +114,13 @@ class Landing(Feature):
     def _cluster_id(self) -> str | None:
         return written_cluster_id(self._readable())
 
-    def _survey(self) -> ReclaimSurvey:
-        return self._surveyor.survey(self.core.config.reclaim_policy, self._readable())
+    def _survey(self) -> Survey:
+        return self._surveyor.inspect(self.core.config.reclaim_policy, self._readable())
 
     def _readable(self) -> list[str]:
         return [path for path in self.core.config.broker.log_dirs if self.core.may_read(path)]
 
-    def _sections(self, survey: ReclaimSurvey) -> Sections:
+    def _sections(self, survey: Survey) -> Sections:
         return snapshot_sections(survey, self.core.disks, self.core.percents, self.core.broker)
 
     def _changed(self, report: LandingReport) -> None:

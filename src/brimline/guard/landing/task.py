@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from brimline.guard.landing.child import Delivered, WriterFailed
-from brimline.guard.reclaim.survey import ReclaimSurvey
+from brimline.guard.survey import Survey
 from brimline.landing.header import Header, Source
 from brimline.landing.sections import Sections
 from brimline.model import BrokerId, ObservationFailed
@@ -60,8 +60,8 @@ class LandingTask:
         self,
         broker: BrokerId,
         cluster_id: Callable[[], str | None],
-        survey: Callable[[], ReclaimSurvey],
-        sections: Callable[[ReclaimSurvey], Sections],
+        survey: Callable[[], Survey],
+        sections: Callable[[Survey], Sections],
         writer: Writer,
         clock: Clock,
         settings: Callable[[], LandingSettings],
