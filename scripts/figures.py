@@ -1,4 +1,4 @@
-"""``python -m scripts.figures [TREE]``: the layout of ``src`` in figures: files, folders, functions, names that stand twice.
+"""``python -m scripts.figures [TREE]``: the layout of ``src`` in figures: files, folders, functions, names twice.
 
 Modules are files with code of their own: an ``__init__`` that has only a docstring is not counted.
 """

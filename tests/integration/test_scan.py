@@ -17,10 +17,8 @@ from kafka import TopicPartitionReplica
 from brimline import BrokerLogDirs
 from brimline.model import Bytes, TopicPartition
 from brimline.model.scan import FileKind, FolderKind, LogDirScan, TimestampSource
-from brimline.model.scan_figures import Difference, OnlyLocalReason, OnlyLocalSize, Reconciliation, Term
 from brimline.observe.remote.remote_log import RemoteLogTable
-from brimline.observe.scan.exact_only_local import only_local_sizes
-from brimline.observe.scan.reconcile import reconcile
+from brimline.observe.scan.exact_only_local import OnlyLocalReason, OnlyLocalSize, only_local_sizes
 from brimline.observe.scan.scanner import LogDirScanner
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
@@ -38,6 +36,7 @@ from tests.integration.kafka_clients import kafka_admin, kafka_consumer, kafka_p
 from tests.integration.segment_files import segment_files
 from tests.integration.test_remote_info import is_settled, remote_segments
 from tests.observe.scan.log_dir_trees import assert_same, du
+from tests.observe.scan.reconciling import Difference, Reconciliation, Term, reconcile
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration

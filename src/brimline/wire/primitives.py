@@ -185,10 +185,6 @@ class Reader:
             raise Malformed("null where a string must stand")
         return value
 
-    def nullable_string(self) -> str | None:
-        value = self.nullable_string_bytes()
-        return None if value is None else _text(value)
-
     def string(self) -> str:
         return _text(self.string_bytes())
 

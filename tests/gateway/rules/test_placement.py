@@ -78,7 +78,6 @@ def test_nothing_is_known_before_the_first_look(tree: Tree) -> None:
     assert tree.log_dir_of("orders", 0) is None
     assert tree.watch.placement.name_of(ONE) is None
     assert tree.watch.placement.partitions_in(str(tree.a)) == 0
-    assert tree.watch.placement.future_partitions_in(str(tree.a)) == []
 
 
 def test_partitions_are_found_by_name_and_by_id(tree: Tree) -> None:
@@ -142,7 +141,7 @@ def test_a_linked_folder_belongs_to_the_log_dir_that_has_the_link(tree: Tree, tm
     assert tree.log_dir_of("orders", 1) is None
 
 
-def test_moves_into_a_log_dir_are_named(tree: Tree) -> None:
+def test_a_copy_in_the_making_is_no_place(tree: Tree) -> None:
     make_folder(tree.a / "orders-0")
     make_folder(tree.b / f"orders-1.{UNIQUE}-future")
     make_folder(tree.b / f"orders-0.{UNIQUE}-future")
@@ -150,8 +149,8 @@ def test_moves_into_a_log_dir_are_named(tree: Tree) -> None:
     tree.watch.refresh()
 
     assert tree.log_dir_of("orders", 0) == tree.a
-    assert tree.watch.placement.future_partitions_in(str(tree.b)) == ["orders-0", "orders-1"]
-    assert tree.watch.placement.future_partitions_in(str(tree.a)) == []
+    assert tree.log_dir_of("orders", 1) is None
+    assert tree.watch.placement.partitions_in(str(tree.b)) == 0
 
 
 def test_a_look_without_change_replaces_nothing(tree: Tree) -> None:

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.model import Bytes, Offset
-from brimline.model.scan_figures import OnlyLocalReason, OnlyLocalSize
 from brimline.observe.remote.only_local import coverage, covered_ranges
-from brimline.observe.scan.exact_only_local import only_local_sizes
+from brimline.observe.scan.exact_only_local import OnlyLocalReason, OnlyLocalSize, only_local_sizes
 from brimline.observe.scan.scanner import LogDirScanner
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
 from tests.observe.scan.log_dir_trees import TOPIC_ID, later, make_replica

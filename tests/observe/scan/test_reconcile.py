@@ -6,10 +6,9 @@ import numpy as np
 
 from brimline.model import KafkaError, LogDirDescription, ReplicaColumns, TopicPartition
 from brimline.model.scan import LogDirScan
-from brimline.model.scan_figures import Difference, Term
-from brimline.observe.scan.reconcile import reconcile
 from brimline.observe.scan.scanner import LogDirScanner
 from tests.observe.scan.log_dir_trees import du, later, make_replica
+from tests.observe.scan.reconciling import Difference, Term, reconcile
 from tests.observe.scan.test_scanner import rich_log_dir
 
 HEX = "0123456789abcdef0123456789abcdef"

@@ -23,7 +23,7 @@ import stat
 import threading
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -54,7 +54,6 @@ class Placement:
     names: Mapping[UUID, str] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """For each log dir, how many partitions of which topic."""
-    futures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     with_unknown_ids: frozenset[str] = frozenset()
     """Log dirs with a partition whose topic id is not known, or not yet."""
 
@@ -72,10 +71,6 @@ class Placement:
 
     def partitions_of(self, topic: str) -> int:
         return sum(topics.get(topic, 0) for topics in self.topics.values())
-
-    def future_partitions_in(self, log_dir: str) -> list[str]:
-        """The partitions that are being moved into it, as ``topic-partition``."""
-        return list(self.futures.get(log_dir, ()))
 
 
 class PlacementWatch:
@@ -246,16 +241,13 @@ def _tick(modified_ns: int) -> float:
 def _together(log_dirs: Iterable[_LogDir]) -> Placement:
     places: dict[tuple[str, int], tuple[int, str]] = {}
     names: dict[UUID, str] = {}
-    futures: dict[str, list[str]] = {}
+    topics: dict[str, dict[str, int]] = {}
     unknown_ids: set[str] = set()
     for log_dir in log_dirs:
-        futures[log_dir.path] = moves = []
+        topics[log_dir.path] = {}
         for folder in log_dir.folders.values():
             topic, partition = folder.what.topic, folder.what.partition
-            if topic is None:
-                continue
-            if folder.what.kind is FolderKind.FUTURE:
-                moves.append(f"{topic}-{partition}")
+            if topic is None or folder.what.kind is FolderKind.FUTURE:
                 continue
             place = folder.identity.changed_ns, log_dir.path
             other = places.setdefault((topic, partition), place)
@@ -265,14 +257,11 @@ def _together(log_dirs: Iterable[_LogDir]) -> Placement:
                 unknown_ids.add(log_dir.path)
             else:
                 names[folder.topic_id] = topic
-        moves.sort()
-    topics: dict[str, dict[str, int]] = {path: {} for path in futures}
     for (topic, _), (_, path) in places.items():
         topics[path][topic] = topics[path].get(topic, 0) + 1
     return Placement(
         log_dirs={partition: path for partition, (_, path) in places.items()},
         names=names,
         topics=topics,
-        futures=futures,
         with_unknown_ids=frozenset(unknown_ids),
     )

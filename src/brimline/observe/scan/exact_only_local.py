@@ -10,16 +10,43 @@ is not safe any more. Nor is one of another lineage (``upload_coverage``).
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from uuid import UUID
 
 from brimline.model import Bytes
 from brimline.model.scan import REPLICA_FOLDERS, FolderKind, FolderState, LogDirScan
-from brimline.model.scan_figures import OnlyLocalReason, OnlyLocalSize
 from brimline.observe.remote.only_local import coverage, covered_ranges, read_epoch_ends
 from brimline.wire.remote_log_metadata import RemoteSegment
 
 PartitionKey = tuple[UUID, int]
+
+
+class OnlyLocalReason(Enum):
+    """Why an only-local size is not known."""
+
+    KNOWN = "known"
+    NOT_GIVEN = "no remote segments were given for the partition: not tiered, or not asked about"
+    NO_TOPIC_ID = "partition.metadata could not be read, and a name may have been used twice"
+    NOT_READABLE = "the scan may not look into the folder"
+    FUTURE_REPLICA = "a future replica is a copy in the making: nothing is uploaded from it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlyLocalSize:
+    """What would be lost with this disk, of one replica; ``None`` only for a reason.
+
+    A segment counts whole or not at all: whole, unless finished uploads cover every offset from its base offset up to
+    the next segment's. ``partly_uploaded`` is the part of ``size`` in segments that uploads cover in part: a replica
+    that rolled its segments elsewhere than the uploading leader has some, and the active segment may be one.
+    """
+
+    folder: int
+    """Row in the scan's folders."""
+    size: Bytes | None
+    partly_uploaded: Bytes | None
+    reason: OnlyLocalReason = OnlyLocalReason.KNOWN
 
 
 def only_local_sizes(

@@ -4,11 +4,78 @@ The broker's answer and the scan are of two moments, so a live replica may diffe
 way tells what it was. Given a broker that rests, only preallocation and what a scan may not see are left.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 
 from brimline.model import Bytes, LogDirDescription, TopicPartition
 from brimline.model.scan import REPLICA_FOLDERS, FileKind, FolderKind, FolderState, LogDirScan
-from brimline.model.scan_figures import Difference, Reconciliation, ReplicaReconciliation, Term
+
+
+class Difference(Enum):
+    """Why a replica's size in DescribeLogDirs is not the size of its files."""
+
+    NONE = "equal"
+    APPENDED = "appended to between the two looks"
+    SEGMENTS_DELETED = "segments were deleted or truncated between the two looks"
+    PREALLOCATED = "the active segment is preallocated: its file is longer than what was written to it"
+    NOT_DESCRIBED = "on disk, not in the answer: created or moved between the two looks, or not asked for"
+    NOT_ON_DISK = "in the answer, not on disk: deleted or moved between the two looks"
+    LOG_DIR_OFFLINE = "the broker has taken the log dir offline and describes no replica of it"
+    NOT_READABLE = "the scan may not look into the folder"
+    SYMBOLIC_LINK = "the folder is a symbolic link, which a scan does not follow"
+
+
+class Term(Enum):
+    """What lies between the bytes that Kafka describes and the bytes that the disk has given away."""
+
+    DESCRIBED = "replicas, as the broker describes them"
+    DIFFERENCES = "replicas whose files say otherwise"
+    LOG_BLOCKS = "logs: whole blocks are allocated, holes are not"
+    INDEXES = "indexes"
+    PRODUCER_SNAPSHOTS = "producer snapshots"
+    DELETED_SEGMENTS = "segments waiting for deletion (.deleted)"
+    COMPACTION = "compaction in progress (.cleaned, .swap)"
+    CHECKPOINTS = "checkpoints and other small files of Kafka"
+    FOLDERS = "the folders themselves"
+    DELETE_FOLDERS = "deleted replicas waiting for removal (-delete)"
+    STRAY_FOLDERS = "stray replicas (-stray)"
+    METADATA_LOG = "the cluster's metadata log"
+    REMOTE_INDEX_CACHE = "cache of remote indexes"
+    BALLAST = "Brimline's ballast"
+    FOREIGN = "files and folders that are not Kafka's"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaReconciliation:
+    partition: TopicPartition
+    is_future: bool
+    described: Bytes | None
+    scanned: Bytes | None
+    difference: Difference
+
+    @property
+    def bytes(self) -> int:
+        """How much more the files say than the broker."""
+        return (self.scanned or 0) - (self.described or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """The terms, in their order, add up to ``allocated_bytes`` exactly; none is left without a name."""
+
+    path: str
+    replicas: tuple[ReplicaReconciliation, ...]
+    terms: tuple[tuple[Term, int], ...]
+    allocated_bytes: Bytes
+
+    @property
+    def differing(self) -> tuple[ReplicaReconciliation, ...]:
+        return tuple(replica for replica in self.replicas if replica.difference is not Difference.NONE)
+
+    def term(self, term: Term) -> int:
+        return dict(self.terms)[term]
+
 
 _WHOLE_FOLDERS = {
     Term.DELETE_FOLDERS: FolderKind.DELETE,
