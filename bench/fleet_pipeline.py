@@ -23,7 +23,7 @@ from bench.fleet_tree import watched
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from brimline.fleet.session.progress import Step
+    from brimline.fleet.session.progress import RunStep
 
 NOW = datetime.fromtimestamp(UNTIL_MS / 1000, UTC) + timedelta(minutes=1)
 
@@ -103,7 +103,7 @@ class _Steps:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
-    def show(self, step: "Step") -> None:
+    def show(self, step: "RunStep") -> None:
         if step.seconds is not None:
             self.seconds[step.name] = step.seconds
 
@@ -142,11 +142,11 @@ def _default_session() -> "SparkSession":
 def _digest(warehouse: Path) -> str:
     """Of all rows of all tables that answer."""
     from brimline.fleet.tables.gold_schemas import GOLD
-    from brimline.fleet.tables.show import Look, look_at
+    from brimline.fleet.tables.show import TableLook, look_at
 
     content = hashlib.sha256()
     for table in sorted(GOLD):
-        rows = sorted(map(repr, look_at(str(warehouse), table, Look()).rows))
+        rows = sorted(map(repr, look_at(str(warehouse), table, TableLook()).rows))
         content.update(f"{table.value}: {rows}".encode())
     return content.hexdigest()
 

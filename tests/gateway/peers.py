@@ -27,7 +27,7 @@ from typing import TypeVar, cast
 
 from brimline.gateway.counters import Counters
 from brimline.gateway.net.connection import Connection, Judge
-from brimline.gateway.net.forwarder import Forwarder, ForwarderSettings, Listener
+from brimline.gateway.net.forwarder import Forwarder, ForwarderSettings, OpenListener
 from brimline.gateway.net.listening import listening_sockets, passed_sockets
 from brimline.gateway.net.loop import EventLoop, Timer
 from brimline.wire.in_flight import Expected
@@ -420,7 +420,7 @@ def running(
     forwarder = Forwarder(loop, settings or ForwarderSettings(), judging, counters)
     listening = socket.create_server(("127.0.0.1", 0), backlog=512)
     address = listening.getsockname()
-    listener = Listener(
+    listener = OpenListener(
         name="CLIENT",
         sockets=(listening,),
         upstream_family=socket.AF_INET,
@@ -502,7 +502,7 @@ def main(upstream: str, descriptors: str) -> None:
     forwarder = Forwarder(loop, ForwarderSettings(), RulesOfKinds(loop), Counters())
     sockets = tuple(passed_sockets(os.environ).get("CLIENT", ())) or listening_sockets("127.0.0.1", 0)
     forwarder.listen(
-        [Listener(name="CLIENT", sockets=sockets, upstream_family=socket.AF_INET, upstream=(host, int(port)))]
+        [OpenListener(name="CLIENT", sockets=sockets, upstream_family=socket.AF_INET, upstream=(host, int(port)))]
     )
     signal.signal(
         signal.SIGTERM, lambda *_: loop.call_soon_from_thread(lambda: forwarder.drain(PATIENCE_SECONDS, loop.stop))

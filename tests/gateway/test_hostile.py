@@ -50,7 +50,7 @@ from tests.gateway.peers import (
     running,
 )
 from tests.waiting import PATIENCE_SECONDS, eventually
-from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request
 
 FULL_ID, FREE_ID = UUID(int=1), UUID(int=2)
 LARGEST = 1 << 20
@@ -60,8 +60,8 @@ INVALID_RECORD = 87
 def produce_frame(version: int, acks: int = -1, producer_id: int = -1) -> bytes:
     records = batch(producer_id=producer_id, producer_epoch=0 if producer_id >= 0 else -1, base_sequence=producer_id)
     partitions = [Partition(0, records), Partition(1, records)]
-    topics = [Topic("full", FULL_ID, partitions), Topic("free", FREE_ID, partitions)]
-    return frame(encoded_request(Request(topics=topics, acks=acks), version))
+    topics = [PlainTopic("full", FULL_ID, partitions), PlainTopic("free", FREE_ID, partitions)]
+    return frame(encoded_request(PlainRequest(topics=topics, acks=acks), version))
 
 
 def encoded(asked: Any) -> bytes:  # kafka-python is not typed

@@ -10,17 +10,17 @@ from urllib.request import urlopen
 import pytest
 
 from brimline.guard import http
-from brimline.guard.http import HttpServer, Request, Response, parse_request
+from brimline.guard.http import HttpRequest, HttpResponse, HttpServer, parse_request
 from brimline.model import BadInput
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 LARGE = b"x" * 20_000_000
 
 
-def respond(request: Request) -> Response:
+def respond(request: HttpRequest) -> HttpResponse:
     if request.path == "/large":
-        return Response(body=LARGE)
-    return Response(body=json.dumps([request.method, request.path, request.headers.get("accept")]).encode())
+        return HttpResponse(body=LARGE)
+    return HttpResponse(body=json.dumps([request.method, request.path, request.headers.get("accept")]).encode())
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_head_has_the_length_and_no_body(port: int) -> None:
 def test_nothing_but_reading_is_allowed(method: str) -> None:
     refused = parse_request(f"{method} /v1/state HTTP/1.1\r\n\r\n".encode())
 
-    assert isinstance(refused, Response)
+    assert isinstance(refused, HttpResponse)
     assert refused.status is HTTPStatus.METHOD_NOT_ALLOWED
 
 
@@ -126,7 +126,7 @@ def test_a_reader_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(http, "WRITE_TIMEOUT", 0.1)
     asked: list[str] = []
 
-    def respond_and_tell(request: Request) -> Response:
+    def respond_and_tell(request: HttpRequest) -> HttpResponse:
         asked.append(request.path)
         return respond(request)
 

@@ -23,7 +23,7 @@ from brimline.guard.ballast.task import BallastStatus
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.guard.gateway_link.task import GatewayReport, RefusedLately
-from brimline.guard.http import Pages, Request, Response
+from brimline.guard.http import HttpRequest, HttpResponse, Pages
 from brimline.guard.moves.task import MoveReport
 from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.metrics.board import MetricBoard
@@ -277,11 +277,13 @@ def test_something_else_at_that_address_is_one_sentence(text: str) -> None:
         read_state(text, "http://here")
 
 
-def asked(state: GuardState, path: str, unhealthy: Callable[[], str | None] = lambda: None, **headers: str) -> Response:
+def asked(
+    state: GuardState, path: str, unhealthy: Callable[[], str | None] = lambda: None, **headers: str
+) -> HttpResponse:
     board = MetricBoard()
     board.put(BROKER_CONNECTED.single(1))
     pages = Pages(board, lambda: state_document(state), lambda: None, unhealthy, lambda: None)
-    return pages.respond(Request(method="GET", path=path, headers=headers))
+    return pages.respond(HttpRequest(method="GET", path=path, headers=headers))
 
 
 def test_metrics_are_prometheus_text(state: GuardState) -> None:

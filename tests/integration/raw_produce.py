@@ -11,8 +11,8 @@ from tests.integration.raw_kafka import RawConnection, framed, raw_connection, r
 from tests.wire.produce_messages import (
     FIRST_VERSION_WITH_TOPIC_ID,
     Partition,
-    Request,
-    Topic,
+    PlainRequest,
+    PlainTopic,
     answer_read_by_oracle,
     batch,
     encoded_request,
@@ -86,7 +86,7 @@ def _frame(parts: Parts, ids: Mapping[str, UUID] | None, by_name: int, *, acks: 
     for (topic, partition), records in batches.items():
         topics.setdefault(topic, []).append(Partition(index=partition, records=records))
     named = [
-        Topic(name=name, topic_id=ids[name] if ids else None, partitions=partitions)
+        PlainTopic(name=name, topic_id=ids[name] if ids else None, partitions=partitions)
         for name, partitions in topics.items()
     ]
-    return framed(encoded_request(Request(topics=named, acks=acks), BY_ID if ids else by_name))
+    return framed(encoded_request(PlainRequest(topics=named, acks=acks), BY_ID if ids else by_name))

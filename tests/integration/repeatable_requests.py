@@ -34,7 +34,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.sasl import SaslHandshakeRequest
 
 from tests.integration.raw_kafka import framed, request
-from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request
 
 TOPIC = "asked-about"
 BATCH = batch(producer_id=1 << 40, producer_epoch=0, base_sequence=0)
@@ -67,12 +67,12 @@ def produce_requests(topic_id: UUID) -> Iterator[bytes]:
     known = Partition(1, BATCH)
     damaged = Partition(0, BATCH[:-1] + bytes([BATCH[-1] ^ 1]))
     nowhere = Partition(77, BATCH)
-    unheard_of = Topic("unheard-of", UUID(int=77), [Partition(0, BATCH)])
+    unheard_of = PlainTopic("unheard-of", UUID(int=77), [Partition(0, BATCH)])
     for version in PRODUCE_VERSIONS:
         for partitions in ([known], [known, damaged, nowhere], []):
-            asked = Request([Topic(TOPIC, topic_id, partitions), unheard_of])
+            asked = PlainRequest([PlainTopic(TOPIC, topic_id, partitions), unheard_of])
             yield framed(encoded_request(asked, version))
-        yield framed(encoded_request(Request([Topic(TOPIC, topic_id, [known])], acks=5), version))
+        yield framed(encoded_request(PlainRequest([PlainTopic(TOPIC, topic_id, [known])], acks=5), version))
 
 
 def _in_every_version(message: Any) -> Iterator[bytes]:  # kafka-python is not typed

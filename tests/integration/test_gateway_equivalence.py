@@ -26,7 +26,7 @@ from tests.integration.raw_kafka import byte_by_byte, framed, header, raw_connec
 from tests.integration.repeatable_requests import BATCH, TOPIC, repeatable_requests, version_of
 from tests.integration.test_same_answer_as_the_stock_tool import sorted_answer
 from tests.waiting import eventually
-from tests.wire.produce_messages import Partition, Request, Topic, encoded_request
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, encoded_request
 
 pytestmark = pytest.mark.integration
 
@@ -58,7 +58,7 @@ def sandbox() -> Iterator[Sandbox]:
     with Sandbox(SandboxSpec(volumes=(volume, volume), fronted=True, properties=at_rest)) as running:
         create_topic(running, TOPIC, partitions=2)
         produce(running, TOPIC, 0.3)
-        first = Request([Topic(TOPIC, None, [Partition(1, BATCH)])])
+        first = PlainRequest([PlainTopic(TOPIC, None, [Partition(1, BATCH)])])
         assert ask(running.direct_servers, framed(encoded_request(first, 9))) is not None
         # Whoever asks first for a coordinator has its topic made
         eventually(lambda: coordinator_is_known(running))
@@ -148,7 +148,7 @@ def conversation(address: str, pieces: Iterable[bytes], answers: int) -> list[by
 
 def test_without_acks_there_is_no_answer_and_after_a_mistake_no_connection(place: Place) -> None:
     duplicate, mistake = (
-        framed(encoded_request(Request([Topic(TOPIC, None, [Partition(number, BATCH)])], acks=0), 9))
+        framed(encoded_request(PlainRequest([PlainTopic(TOPIC, None, [Partition(number, BATCH)])], acks=0), 9))
         for number in (1, 77)
     )
     look = place.frames["Metadata"][9]

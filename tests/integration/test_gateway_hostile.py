@@ -18,7 +18,7 @@ from tests.integration.cluster import create_topic
 from tests.integration.full_disks import NO_LIMIT, create_topic_in, end_offset, topic_id, two_disks
 from tests.integration.gatewayed import RunningGateway, gateway
 from tests.waiting import PATIENCE_SECONDS, eventually
-from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request
 
 pytestmark = pytest.mark.integration
 
@@ -115,12 +115,12 @@ def test_what_is_odd_does_not_pass_a_fence(world: World, acks: int) -> None:
 def test_what_cannot_be_read_ends_its_connection_and_is_counted(world: World) -> None:
     """Two limits are our own; and of a version that nobody was offered nothing is known at all."""
     tags = dict.fromkeys(range(40), b"")
-    one = [Topic(FENCED, world.fenced_id, [Partition(0, batch())])]
-    many = [Topic(FENCED, world.fenced_id, [Partition(0, batch()), *[Partition(9, None)] * 50_000])]
+    one = [PlainTopic(FENCED, world.fenced_id, [Partition(0, batch())])]
+    many = [PlainTopic(FENCED, world.fenced_id, [Partition(0, batch()), *[Partition(9, None)] * 50_000])]
     unreadable = [
-        encoded_request(Request(topics=one, tags=tags), 9),
-        encoded_request(Request(topics=many), 9),
-        struct.pack(">hh", 0, 14) + encoded_request(Request(topics=one), max(world.versions))[4:],
+        encoded_request(PlainRequest(topics=one, tags=tags), 9),
+        encoded_request(PlainRequest(topics=many), 9),
+        struct.pack(">hh", 0, 14) + encoded_request(PlainRequest(topics=one), max(world.versions))[4:],
     ]
     before = end_offset(world.sandbox, FENCED)
 
@@ -142,14 +142,14 @@ def test_what_cannot_be_read_ends_its_connection_and_is_counted(world: World) ->
 def test_mutated_requests_do_not_pass_a_fence(world: World, streams: int) -> None:
     randomness = random.Random(streams)
     frames = [
-        frame(encoded_request(Request(topics=topics, acks=acks), version))
+        frame(encoded_request(PlainRequest(topics=topics, acks=acks), version))
         for version in world.versions
         for acks in (-1, 0)
         for topics in (
-            [Topic(FENCED, world.fenced_id, [Partition(0, batch()), Partition(1, batch())])],
+            [PlainTopic(FENCED, world.fenced_id, [Partition(0, batch()), Partition(1, batch())])],
             [
-                Topic(FREE, world.free_id, [Partition(0, batch())]),
-                Topic(FENCED, world.fenced_id, [Partition(0, batch())]),
+                PlainTopic(FREE, world.free_id, [Partition(0, batch())]),
+                PlainTopic(FENCED, world.fenced_id, [Partition(0, batch())]),
             ],
         )
     ]
@@ -174,8 +174,10 @@ def test_a_partition_that_was_seen_nowhere_yet_is_looked_for(world: World) -> No
             into, is_fenced = (first, True) if number % 2 else (second, False)
             create_topic_in(world.sandbox, f"new-{number}", into)
             for version in (max(world.versions), 8):
-                topics = [Topic(f"new-{number}", topic_id(world.sandbox, f"new-{number}"), [Partition(0, batch())])]
-                send(world.sandbox.bootstrap_servers, [frame(encoded_request(Request(topics=topics), version))])
+                topics = [
+                    PlainTopic(f"new-{number}", topic_id(world.sandbox, f"new-{number}"), [Partition(0, batch())])
+                ]
+                send(world.sandbox.bootstrap_servers, [frame(encoded_request(PlainRequest(topics=topics), version))])
             assert end_offset(world.sandbox, f"new-{number}") == (0 if is_fenced else 2)
 
 
@@ -184,9 +186,9 @@ def test_where_every_log_dir_is_fenced_a_new_partition_takes_nothing(world: Worl
         for number in range(4):
             topic = f"nowhere-{number}"
             create_topic(world.sandbox, topic)
-            topics = [Topic(topic, topic_id(world.sandbox, topic), [Partition(0, batch())])]
+            topics = [PlainTopic(topic, topic_id(world.sandbox, topic), [Partition(0, batch())])]
             send(
                 world.sandbox.bootstrap_servers,
-                [frame(encoded_request(Request(topics=topics), version)) for version in world.versions],
+                [frame(encoded_request(PlainRequest(topics=topics), version)) for version in world.versions],
             )
             assert end_offset(world.sandbox, topic) == 0

@@ -30,8 +30,8 @@ from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import (
     FIRST_VERSION_WITH_TOPIC_ID,
     Partition,
-    Request,
-    Topic,
+    PlainRequest,
+    PlainTopic,
     answer_read_by_oracle,
     batch,
     encoded_request,
@@ -345,13 +345,14 @@ def test_a_thousand_partitions_in_one_request(sandbox: Sandbox, fronting: Runnin
     with admin(sandbox) as client:
         topics = client.topics(names)
     wanted = [
-        Topic(name, topics[name].topic_id, [Partition(number, batch()) for number in range(count)]) for name in names
+        PlainTopic(name, topics[name].topic_id, [Partition(number, batch()) for number in range(count)])
+        for name in names
     ]
     with fence(fronting, topic="many-fenced"):
         eventually(lambda: fenced_partitions(fronting, "many-fenced") == count)
         for version in (9, 13):  # by name, and by topic id
             with raw_connection(sandbox.bootstrap_servers) as connection:
-                frame = connection.ask(framed(encoded_request(Request(wanted), version)))
+                frame = connection.ask(framed(encoded_request(PlainRequest(wanted), version)))
 
             assert frame is not None
             answered = answer_read_by_oracle(frame, version).topics

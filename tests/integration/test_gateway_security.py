@@ -35,7 +35,7 @@ from tests.integration.raw_produce import BY_ID, BY_NAME, RawProducer
 from tests.integration.test_gateway_doctor import doctor
 from tests.sandbox.test_security import served_certificate
 from tests.waiting import PATIENCE_SECONDS, eventually
-from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request, framed
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request, framed
 
 pytestmark = pytest.mark.integration
 
@@ -252,7 +252,7 @@ def test_without_the_right_to_write_nobody_evicts(sasl: Sandbox, trust: Trust) -
             for start in range(0, DEFAULT_CAPACITY + 1, MOST_ENTRIES):
                 made_up = range(start, start + MOST_ENTRIES)
                 parts = [Partition(0, numbered(trust.topic, 0, producer_id)[trust.topic, 0]) for producer_id in made_up]
-                asked = Request(topics=[Topic(trust.topic, (trust.ids or {}).get(trust.topic), parts)])
+                asked = PlainRequest(topics=[PlainTopic(trust.topic, (trust.ids or {}).get(trust.topic), parts)])
                 guest.answers(framed(encoded_request(asked, BY_ID if trust.ids else BY_NAME)))
         assert trust.fronting.state()["sequences"] == before
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import NewTopic
 
-from brimline.act.ledger.entries import Request
+from brimline.act.ledger.entries import Requested
 from brimline.act.ledger.files import Damage, LedgerFiles, read_history
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
@@ -117,6 +117,6 @@ def _sent_batches(state_dir: Path, broker: int) -> Iterator[int]:
     planned = {cycle.plan.cycle: cycle.plan.trims for cycle in story(state_dir, broker).cycles}
     for recorded in read_history(files):
         assert not isinstance(recorded, Damage)
-        if isinstance(recorded.entry, Request):
+        if isinstance(recorded.entry, Requested):
             trims = planned[recorded.entry.cycle]
             yield sum(trims[each.number].allocated_bytes for each in recorded.entry.trims)

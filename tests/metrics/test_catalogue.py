@@ -6,7 +6,7 @@ import pytest
 
 from brimline.metrics import catalogue
 from brimline.metrics.catalogue import CATALOGUE
-from brimline.metrics.metric import Kind, Metric
+from brimline.metrics.metric import Metric, MetricKind
 
 A_PARTITION = ("my.topic_a-b", "0")
 
@@ -29,7 +29,7 @@ def test_names_are_legal_in_prometheus_and_the_help_is_a_sentence(metric: Metric
     assert re.fullmatch(r"(kafka_log|brimline)_[a-z_]+", metric.prometheus)
     assert all(re.fullmatch(r"[a-zA-Z_]+", label) for label in metric.labels)
     assert re.fullmatch(r"[^\n]+\.", metric.help)
-    assert (metric.kind is Kind.COUNTER) == metric.prometheus.endswith("_total")
+    assert (metric.kind is MetricKind.COUNTER) == metric.prometheus.endswith("_total")
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_the_kips_object_names(metric: Metric, values: tuple[str, ...], object_n
 
 def test_a_counter_that_does_not_end_in_total_is_refused() -> None:
     with pytest.raises(ValueError, match="_total"):
-        Metric(name="reloads", kind=Kind.COUNTER, help="Reloads.", prometheus="brimline_reloads")
+        Metric(name="reloads", kind=MetricKind.COUNTER, help="Reloads.", prometheus="brimline_reloads")
 
 
 def test_a_histogram_has_no_bean_and_no_labels() -> None:
     with pytest.raises(ValueError, match="one set of buckets"):
-        Metric(name="h", kind=Kind.HISTOGRAM, help="H.", prometheus="brimline_h", labels=("a",))
+        Metric(name="h", kind=MetricKind.HISTOGRAM, help="H.", prometheus="brimline_h", labels=("a",))
 
 
 def test_a_histogram_with_a_count_missing_is_refused() -> None:

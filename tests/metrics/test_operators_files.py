@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from brimline.metrics.catalogue import CATALOGUE
-from brimline.metrics.metric import BUCKET, COUNT, SUM, Kind
+from brimline.metrics.metric import BUCKET, COUNT, SUM, MetricKind
 
 DASHBOARD = Path("deploy/grafana/brimline.json")
 ALERTS = Path("deploy/prometheus/brimline-alerts.yml")
@@ -20,7 +20,7 @@ EXPORTER_RULES = Path("deploy/jmx_exporter/brimline-rules.yml")
 NAMES = {
     metric.prometheus + suffix
     for metric in CATALOGUE
-    for suffix in ((BUCKET, SUM, COUNT) if metric.kind is Kind.HISTOGRAM else ("",))
+    for suffix in ((BUCKET, SUM, COUNT) if metric.kind is MetricKind.HISTOGRAM else ("",))
 }
 PROMTOOL = shutil.which("promtool")
 

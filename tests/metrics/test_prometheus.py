@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from brimline.metrics import catalogue
 from brimline.metrics.catalogue import CATALOGUE
-from brimline.metrics.metric import Kind, Metric, MetricFamily
+from brimline.metrics.metric import Metric, MetricFamily, MetricKind
 from brimline.metrics.prometheus import PrometheusRenderer, TextFormat
 
 Parse = Callable[[str], Iterable[ParsedMetric]]
@@ -30,7 +30,7 @@ def parsed(families: Iterable[MetricFamily], text_format: TextFormat, parse: Par
 
 @each_format
 def test_every_metric_of_the_catalogue_is_valid(text_format: TextFormat, parse: Parse) -> None:
-    singles = [metric for metric in CATALOGUE if metric.kind is not Kind.HISTOGRAM]
+    singles = [metric for metric in CATALOGUE if metric.kind is not MetricKind.HISTOGRAM]
     families = [metric.family((("a",) * len(metric.labels),), (1,)) for metric in singles]
 
     found = parsed(families, text_format, parse)
@@ -41,7 +41,7 @@ def test_every_metric_of_the_catalogue_is_valid(text_format: TextFormat, parse: 
 
 @each_format
 @pytest.mark.parametrize(
-    "metric", [metric for metric in CATALOGUE if metric.kind is Kind.HISTOGRAM], ids=lambda metric: metric.name
+    "metric", [metric for metric in CATALOGUE if metric.kind is MetricKind.HISTOGRAM], ids=lambda metric: metric.name
 )
 @given(
     bounds=st.lists(st.floats(1e-6, 1e6), unique=True).map(sorted),

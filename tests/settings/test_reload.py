@@ -49,7 +49,7 @@ def test_credentials_are_named_without_their_value() -> None:
     assert now.admin.client_id == "brimline-guard"
 
 
-@pytest.mark.parametrize("key", [key for key in keys.KEYS if key.kind is keys.Kind.TEXT], ids=lambda key: key.name)
+@pytest.mark.parametrize("key", [key for key in keys.KEYS if key.kind is keys.KeyKind.TEXT], ids=lambda key: key.name)
 def test_no_login_is_said_whatever_key_it_stands_in(key: keys.Key) -> None:
     running = config()
     other = {key.name: replace(running.settings[key.name], value="s3://KEY:MAR/KER@bucket")}

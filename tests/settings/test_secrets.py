@@ -17,7 +17,7 @@ import pytest
 from brimline.cli import main
 from brimline.model import BadInput
 from brimline.settings import keys
-from brimline.settings.keys import KEYS, Kind
+from brimline.settings.keys import KEYS, KeyKind
 from brimline.settings.reload import reloaded
 from tests.guard.files import config, problems
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -117,7 +117,7 @@ def test_no_command_says_a_secret(command: list[str], properties: Path, capfd: p
     assert MARK not in said
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.kind is Kind.TEXT], ids=lambda key: key.name)
+@pytest.mark.parametrize("key", [key for key in KEYS if key.kind is KeyKind.TEXT], ids=lambda key: key.name)
 def test_the_doctor_repeats_no_login(key: keys.Key, properties: Path, capfd: pytest.CaptureFixture[str]) -> None:
     properties.write_text(f"{properties.read_text()}{key.name}={URI}\n")
 

@@ -8,7 +8,7 @@ from struct import pack, unpack
 
 import pytest
 
-from brimline.torture.conformance.clients import Refusal, Written, writing
+from brimline.torture.conformance.clients import RefusedSend, Written, writing
 from brimline.torture.conformance.command import SCENARIOS, _share, _told
 from tests.wire.produce_messages import Answer, AnsweredPartition, AnsweredTopic, encoded_answer
 
@@ -17,12 +17,12 @@ from tests.wire.produce_messages import Answer, AnsweredPartition, AnsweredTopic
     ("refusals", "verdict"),
     [
         ([], "nothing"),
-        ([Refusal(0, "no answer within 5 s")], "nothing"),
-        ([Refusal(56, "")], "an error without a cause"),
-        ([Refusal(0, "the connection was ended"), Refusal(56, "no space left on /data")], "the cause"),
+        ([RefusedSend(0, "no answer within 5 s")], "nothing"),
+        ([RefusedSend(56, "")], "an error without a cause"),
+        ([RefusedSend(0, "the connection was ended"), RefusedSend(56, "no space left on /data")], "the cause"),
     ],
 )
-def test_what_a_producer_is_told(refusals: list[Refusal], verdict: str) -> None:
+def test_what_a_producer_is_told(refusals: list[RefusedSend], verdict: str) -> None:
     assert _told(Written(refusals=Counter(refusals))).verdict == verdict
 
 
@@ -68,6 +68,6 @@ def test_a_record_is_written_until_it_is_acknowledged_and_what_was_said_is_kept(
             answering.join()
 
     assert written.acknowledged == [0, 1, 2, 3]
-    assert written.refusals[Refusal(56, "no space")] == 1
-    assert written.refusals[Refusal(0, "the connection was ended")] >= 1
+    assert written.refusals[RefusedSend(56, "no space")] == 1
+    assert written.refusals[RefusedSend(0, "the connection was ended")] >= 1
     assert len(written.wrongs) >= 2

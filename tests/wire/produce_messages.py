@@ -19,9 +19,9 @@ from brimline.torture.hostile.produce import (
     NO_TAGS,
     VERSIONS,
     Partition,
-    Request,
+    PlainRequest,
+    PlainTopic,
     Tags,
-    Topic,
     batch,
     encoded_request,
     is_flexible,
@@ -34,9 +34,9 @@ __all__ = [
     "FIRST_VERSION_WITH_TOPIC_ID",
     "VERSIONS",
     "Partition",
-    "Request",
+    "PlainRequest",
+    "PlainTopic",
     "Tags",
-    "Topic",
     "batch",
     "encoded_request",
     "write_tags",
@@ -108,14 +108,14 @@ partitions = st.builds(Partition, index=int32, records=records, tags=unknown_tag
 topic_ids = st.uuids().filter(lambda topic_id: topic_id.int != 0)
 
 
-def _topics(*, min_partitions: int) -> st.SearchStrategy[Topic]:
+def _topics(*, min_partitions: int) -> st.SearchStrategy[PlainTopic]:
     listed = st.lists(partitions, min_size=min_partitions, max_size=5)
-    return st.builds(Topic, name=topic_names, topic_id=topic_ids, partitions=listed, tags=unknown_tags)
+    return st.builds(PlainTopic, name=topic_names, topic_id=topic_ids, partitions=listed, tags=unknown_tags)
 
 
 topics_with_partitions = _topics(min_partitions=1)
 requests = st.builds(
-    Request,
+    PlainRequest,
     topics=st.lists(_topics(min_partitions=0), max_size=4),
     client_id=st.none() | st.text(max_size=20),
     header_tags=unknown_tags,
@@ -157,7 +157,7 @@ answers = st.builds(
 # --- what a version can say of a value
 
 
-def request_in(version: int, request: Request) -> Request:
+def request_in(version: int, request: PlainRequest) -> PlainRequest:
     return replace(
         request,
         topics=[
@@ -210,11 +210,11 @@ def _answered_partition_in(version: int, partition: AnsweredPartition) -> Answer
     )
 
 
-def _name_in(version: int, topic: Topic | AnsweredTopic) -> str:
+def _name_in(version: int, topic: PlainTopic | AnsweredTopic) -> str:
     return topic.name if version < FIRST_VERSION_WITH_TOPIC_ID else ""
 
 
-def _topic_id_in(version: int, topic: Topic | AnsweredTopic) -> UUID | None:
+def _topic_id_in(version: int, topic: PlainTopic | AnsweredTopic) -> UUID | None:
     return topic.topic_id if version >= FIRST_VERSION_WITH_TOPIC_ID else None
 
 
@@ -289,11 +289,11 @@ def _with_endpoints(answer: Answer) -> Tags:
 # --- what kafka-python makes of bytes
 
 
-def request_read_by_oracle(frame: bytes, version: int) -> Request:
+def request_read_by_oracle(frame: bytes, version: int) -> PlainRequest:
     decoded = ProduceRequest.decode(frame, version=version, header=True, framed=True)
-    return Request(
+    return PlainRequest(
         topics=[
-            Topic(
+            PlainTopic(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[

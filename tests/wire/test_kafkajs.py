@@ -6,7 +6,7 @@ import pytest
 
 from brimline.wire.kafkajs import is_kafkajs
 from brimline.wire.produce import index_produce
-from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request
 
 IDEMPOTENT = batch(producer_id=5, producer_epoch=0, base_sequence=3)
 PLAIN = batch(producer_id=-1, producer_epoch=0, base_sequence=0)
@@ -19,7 +19,7 @@ def with_leader_epoch(records: bytes, epoch: int) -> bytes:
 
 def judged(*records: bytes, version: int = 7, timeout_ms: int = 30_000, asked_api_versions: int | None = None) -> bool:
     partitions = [Partition(number, each) for number, each in enumerate(records)]
-    asked = Request(topics=[Topic("t", None, partitions)] if records else [], timeout_ms=timeout_ms)
+    asked = PlainRequest(topics=[PlainTopic("t", None, partitions)] if records else [], timeout_ms=timeout_ms)
     payload = memoryview(encoded_request(asked, version))
     return is_kafkajs(payload, index_produce(payload, version), asked_api_versions)
 

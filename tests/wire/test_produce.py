@@ -16,8 +16,8 @@ from tests.wire.produce_messages import (
     FIRST_VERSION_WITH_TOPIC_ID,
     VERSIONS,
     Partition,
-    Request,
-    Topic,
+    PlainRequest,
+    PlainTopic,
     batch,
     encoded_request,
     framed,
@@ -32,9 +32,9 @@ versions = st.sampled_from(VERSIONS)
 TOPIC_ID = UUID("5e3c1f0a-7d0b-4a87-b4d4-c70616313919")
 OTHER_TOPIC_ID = UUID("11111111-7d0b-4a87-b4d4-c70616313919")
 
-RICH = Request(
+RICH = PlainRequest(
     topics=[
-        Topic(
+        PlainTopic(
             "first",
             TOPIC_ID,
             [
@@ -44,7 +44,7 @@ RICH = Request(
             ],
             {91: b"topic"},
         ),
-        Topic("second", OTHER_TOPIC_ID, [Partition(5, batch(value=b"x" * 300))]),
+        PlainTopic("second", OTHER_TOPIC_ID, [Partition(5, batch(value=b"x" * 300))]),
     ],
     header_tags={92: b"header"},
     transactional_id="transaction",
@@ -52,12 +52,12 @@ RICH = Request(
 )
 
 
-def index_of(request: Request, version: int) -> ProduceIndex:
+def index_of(request: PlainRequest, version: int) -> ProduceIndex:
     return index_produce(memoryview(encoded_request(request, version)), version)
 
 
-def one_partition(records: bytes | None) -> Request:
-    return Request(topics=[Topic("t", TOPIC_ID, [Partition(0, records)])])
+def one_partition(records: bytes | None) -> PlainRequest:
+    return PlainRequest(topics=[PlainTopic("t", TOPIC_ID, [Partition(0, records)])])
 
 
 def test_kafka_python_would_write_the_requests_of_these_tests_alike() -> None:
@@ -97,7 +97,7 @@ def test_kafka_python_would_write_the_requests_of_these_tests_alike() -> None:
 
 
 @given(version=versions, request=requests)
-def test_the_index_holds_what_was_sent(version: int, request: Request) -> None:
+def test_the_index_holds_what_was_sent(version: int, request: PlainRequest) -> None:
     payload = encoded_request(request, version)
 
     index = index_produce(memoryview(payload), version)
@@ -119,7 +119,7 @@ def test_the_index_holds_what_was_sent(version: int, request: Request) -> None:
 
 
 @given(version=versions, request=requests)
-def test_the_producer_is_read_from_the_batch_as_kafka_python_reads_it(version: int, request: Request) -> None:
+def test_the_producer_is_read_from_the_batch_as_kafka_python_reads_it(version: int, request: PlainRequest) -> None:
     parts = index_of(request, version).parts
 
     sent_records = [partition.records or b"" for topic in request.topics for partition in topic.partitions]
@@ -154,7 +154,7 @@ def test_a_batch_must_have_its_whole_header(version: int, length: int, producer_
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_partition_named_twice_is_there_twice(version: int) -> None:
-    twice = Request(topics=[Topic("t", TOPIC_ID, [Partition(4, b"one"), Partition(4, b"other")])])
+    twice = PlainRequest(topics=[PlainTopic("t", TOPIC_ID, [Partition(4, b"one"), Partition(4, b"other")])])
 
     parts = index_of(twice, version).parts
 
@@ -163,7 +163,7 @@ def test_a_partition_named_twice_is_there_twice(version: int) -> None:
 
 @pytest.mark.parametrize("version", [7, 9])
 def test_a_name_that_is_not_utf_8_is_left_to_the_broker(version: int) -> None:
-    request = Request(topics=[Topic("TOPIC", TOPIC_ID, [Partition(0, b"")])], transactional_id="TRANSACTION")
+    request = PlainRequest(topics=[PlainTopic("TOPIC", TOPIC_ID, [Partition(0, b"")])], transactional_id="TRANSACTION")
     payload = encoded_request(request, version).replace(b"TOP", b"TO\xff").replace(b"TRA", b"TR\xff")
 
     index = index_produce(memoryview(payload), version)
@@ -176,9 +176,9 @@ def test_a_name_that_is_not_utf_8_is_left_to_the_broker(version: int) -> None:
 @pytest.mark.parametrize("version", [7, 9, 13])
 def test_many_partitions_in_one_topic_and_in_as_many(version: int, count: int) -> None:
     records = batch()
-    one_topic = Request(topics=[Topic("t", TOPIC_ID, [Partition(index, records) for index in range(count)])])
-    many_topics = Request(
-        topics=[Topic(f"t-{index}", UUID(int=index + 1), [Partition(index, records)]) for index in range(count)]
+    one_topic = PlainRequest(topics=[PlainTopic("t", TOPIC_ID, [Partition(index, records) for index in range(count)])])
+    many_topics = PlainRequest(
+        topics=[PlainTopic(f"t-{index}", UUID(int=index + 1), [Partition(index, records)]) for index in range(count)]
     )
 
     assert [part.partition for part in index_of(one_topic, version).parts] == list(range(count))
@@ -227,8 +227,8 @@ def test_an_unknown_version_is_refused(version: int) -> None:
         index_produce(memoryview(encoded_request(RICH, 13)), version)
 
 
-NO_TOPICS = Request(topics=[])
-NO_PARTITIONS = Request(topics=[Topic("t", TOPIC_ID, [])])
+NO_TOPICS = PlainRequest(topics=[])
+NO_PARTITIONS = PlainRequest(topics=[PlainTopic("t", TOPIC_ID, [])])
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ NO_PARTITIONS = Request(topics=[Topic("t", TOPIC_ID, [])])
         pytest.param(9, one_partition(b""), "00 00 00", "01 00 ffffffff0f 00 00", id="a tagged field of -1 bytes"),
     ],
 )
-def test_lengths_that_cannot_be(version: int, request_: Request, ending: str, replacement: str) -> None:
+def test_lengths_that_cannot_be(version: int, request_: PlainRequest, ending: str, replacement: str) -> None:
     payload = encoded_request(request_, version)
     assert payload.endswith(bytes.fromhex(ending))
     damaged = payload[: -len(bytes.fromhex(ending))] + bytes.fromhex(replacement)
@@ -266,9 +266,12 @@ def test_lengths_that_cannot_be(version: int, request_: Request, ending: str, re
 
 @pytest.mark.parametrize("version", [8, 9])
 def test_more_entries_than_anybody_needs_are_refused_before_they_are_read(version: int) -> None:
-    topics = Request(topics=[Topic("t", TOPIC_ID, [])] * (MOST_ENTRIES + 1))
-    partitions = Request(
-        topics=[Topic("t", TOPIC_ID, [Partition(0, None)]), Topic("u", TOPIC_ID, [Partition(0, None)] * MOST_ENTRIES)]
+    topics = PlainRequest(topics=[PlainTopic("t", TOPIC_ID, [])] * (MOST_ENTRIES + 1))
+    partitions = PlainRequest(
+        topics=[
+            PlainTopic("t", TOPIC_ID, [Partition(0, None)]),
+            PlainTopic("u", TOPIC_ID, [Partition(0, None)] * MOST_ENTRIES),
+        ]
     )
 
     with pytest.raises(Malformed, match="topics"):
@@ -278,7 +281,7 @@ def test_more_entries_than_anybody_needs_are_refused_before_they_are_read(versio
 
 
 def test_a_transactional_id_too_long_for_kafka_is_not_waited_for() -> None:
-    begun = encoded_request(Request(topics=[], transactional_id="x" * 0x8000), 9)[:100]
+    begun = encoded_request(PlainRequest(topics=[], transactional_id="x" * 0x8000), 9)[:100]
 
     with pytest.raises(Malformed, match="32768 bytes"):
         read_acks(memoryview(begun), 9)
@@ -294,7 +297,7 @@ def outcome(payload: bytes, version: int) -> ProduceIndex | None:
 
 @given(version=versions, request=requests, damages=st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=4))
 def test_a_damaged_request_is_refused_or_indexed_within_its_bounds(
-    version: int, request: Request, damages: list[tuple[int, int]]
+    version: int, request: PlainRequest, damages: list[tuple[int, int]]
 ) -> None:
     payload = bytearray(encoded_request(request, version))
     for position, byte in damages:
@@ -316,7 +319,7 @@ def test_garbage_is_refused_or_indexed(version: int, garbage: bytes) -> None:
 
 
 @given(version=versions, request=requests, acks=int16)
-def test_acks_are_read_from_every_prefix_that_holds_them(version: int, request: Request, acks: int) -> None:
+def test_acks_are_read_from_every_prefix_that_holds_them(version: int, request: PlainRequest, acks: int) -> None:
     payload = memoryview(encoded_request(replace(request, acks=acks), version))
 
     seen = [read_acks(payload[:length], version) for length in range(len(payload) + 1)]
@@ -344,7 +347,7 @@ def test_acks_behind_an_impossible_transactional_id() -> None:
 # --- taking partitions out
 
 
-def rest_of(request: Request, refused: Collection[int]) -> Request:
+def rest_of(request: PlainRequest, refused: Collection[int]) -> PlainRequest:
     """What must be left: no refused partition, and no topic that lost its last one."""
     position = 0
     topics = []
@@ -357,14 +360,14 @@ def rest_of(request: Request, refused: Collection[int]) -> Request:
     return replace(request, topics=topics)
 
 
-def frame_without(request: Request, version: int, refused: Collection[int]) -> bytes:
+def frame_without(request: PlainRequest, version: int, refused: Collection[int]) -> bytes:
     payload = memoryview(encoded_request(request, version))
     return b"".join(without(payload, index_produce(payload, version), refused))
 
 
 @given(version=versions, request=requests, last_topic=topics_with_partitions, data=st.data())
 def test_what_is_left_is_the_request_without_the_refused_partitions(
-    version: int, request: Request, last_topic: Topic, data: st.DataObject
+    version: int, request: PlainRequest, last_topic: PlainTopic, data: st.DataObject
 ) -> None:
     request = replace(request, topics=[*request.topics, last_topic])
     count = sum(len(topic.partitions) for topic in request.topics)
@@ -388,7 +391,7 @@ def test_each_version_without_some_partitions(version: int, refused: set[int]) -
 @pytest.mark.parametrize("version", [8, 9, FIRST_VERSION_WITH_TOPIC_ID])
 @pytest.mark.parametrize("count", [127, 128, 129, 16_384])
 def test_a_partition_count_that_needs_fewer_bytes_afterwards(version: int, count: int) -> None:
-    request = Request(topics=[Topic("t", TOPIC_ID, [Partition(index, b"") for index in range(count)])])
+    request = PlainRequest(topics=[PlainTopic("t", TOPIC_ID, [Partition(index, b"") for index in range(count)])])
 
     assert frame_without(request, version, {1, 2}) == framed(encoded_request(rest_of(request, {1, 2}), version))
 
@@ -396,7 +399,9 @@ def test_a_partition_count_that_needs_fewer_bytes_afterwards(version: int, count
 @pytest.mark.parametrize("version", [8, 9, FIRST_VERSION_WITH_TOPIC_ID])
 @pytest.mark.parametrize("count", [127, 128, 129])
 def test_a_topic_count_that_needs_fewer_bytes_afterwards(version: int, count: int) -> None:
-    request = Request(topics=[Topic(f"t-{index}", UUID(int=index + 1), [Partition(0, b"")]) for index in range(count)])
+    request = PlainRequest(
+        topics=[PlainTopic(f"t-{index}", UUID(int=index + 1), [Partition(0, b"")]) for index in range(count)]
+    )
 
     assert frame_without(request, version, {1, 2}) == framed(encoded_request(rest_of(request, {1, 2}), version))
 
@@ -406,7 +411,8 @@ def test_one_refused_partition_costs_a_handful_of_buffers_and_no_copy_of_records
     records = batch(value=b"x" * 2000)
     payload = memoryview(
         encoded_request(
-            Request(topics=[Topic("t", TOPIC_ID, [Partition(index, records) for index in range(1000)])]), version
+            PlainRequest(topics=[PlainTopic("t", TOPIC_ID, [Partition(index, records) for index in range(1000)])]),
+            version,
         )
     )
 
@@ -434,7 +440,7 @@ def test_a_position_beyond_the_request_is_a_mistake(refused: list[int]) -> None:
 
 @given(requests, versions, st.data())
 def test_emptied_is_the_same_request_for_some_partitions_without_their_records(
-    request: Request, version: int, data: st.DataObject
+    request: PlainRequest, version: int, data: st.DataObject
 ) -> None:
     payload = memoryview(encoded_request(request, version))
     index = index_produce(payload, version)

@@ -103,7 +103,7 @@ KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 PAUSED = "1"
 
 
-class Setting(Protocol):
+class AlterableSetting(Protocol):
     """What is asked of the broker; ``BrokerSetting`` asks a real one."""
 
     def own_value(self) -> str | None: ...
@@ -125,7 +125,7 @@ class Hold(Enum):
 class MovePause:
     """For one thread. Methods raise ``ObservationFailed`` or ``NotRecorded``; the next call goes on from there."""
 
-    def __init__(self, setting: Setting, record: PauseRecord, now: Callable[[], datetime]) -> None:
+    def __init__(self, setting: AlterableSetting, record: PauseRecord, now: Callable[[], datetime]) -> None:
         self._setting = setting
         self._record = record
         self._now = now

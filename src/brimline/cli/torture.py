@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from brimline.cli.parser import Parser
-    from brimline.torture.judge import Facts, Verdict
+    from brimline.torture.judge import Facts, InvariantVerdict
 
 DESCRIPTION = """\
 Try hard to break Brimline, in a sandbox of its own, and judge what came of it.
@@ -128,7 +128,7 @@ def _judged(history: Path) -> int:
     return ExitCode.DONE if all(verdict.holds for verdict in verdicts) else ExitCode.FAILED
 
 
-def report(facts: "Facts", verdicts: "Sequence[Verdict]", history: Path) -> str:
+def report(facts: "Facts", verdicts: "Sequence[InvariantVerdict]", history: Path) -> str:
     """What it saw, a line for every invariant, and the first violations of each with their place."""
     stored = sum(map(len, facts.stored.values()))
     lines = [""]
@@ -150,7 +150,7 @@ def report(facts: "Facts", verdicts: "Sequence[Verdict]", history: Path) -> str:
     return "\n".join(lines)
 
 
-def _word(verdict: "Verdict") -> str:
+def _word(verdict: "InvariantVerdict") -> str:
     if verdict.holds:
         return "holds" if verdict.was_seen else "nothing to judge by"
     return f"VIOLATED, {len(verdict.violations):,} time{'s' * (len(verdict.violations) > 1)}"

@@ -178,7 +178,7 @@ class PlanDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicShare:
+class TopicShareDocument:
     topic: str
     bytes: int
 
@@ -189,7 +189,7 @@ class FloorPartDocument:
     bytes: int
     percent: float
     what_helps: str
-    topics: tuple[TopicShare, ...]
+    topics: tuple[TopicShareDocument, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ class Latency:
         self.sum_ns += nanoseconds
 
 
-class Refused(NamedTuple):
+class RefusedPartition(NamedTuple):
     topic: str
     partition: int
     client: str
@@ -44,22 +44,22 @@ class RefusalCount:
     """
 
     def __init__(self) -> None:
-        self.rows: dict[Refused, tuple[int, int]] = {}
+        self.rows: dict[RefusedPartition, tuple[int, int]] = {}
         self._clients: Counter[tuple[str, int]] = Counter()
 
-    def add(self, who: Refused, size: int) -> None:
+    def add(self, who: RefusedPartition, size: int) -> None:
         if who not in self.rows:
             who = self._row(who)
         batches, total = self.rows.get(who, (0, 0))
         self.rows[who] = (batches + 1, total + size)
 
-    def _row(self, who: Refused) -> Refused:
+    def _row(self, who: RefusedPartition) -> RefusedPartition:
         """Where one that has no row yet is counted."""
         partition = (who.topic, who.partition)
         if self._clients[partition] >= _MOST_CLIENTS:
             who = who._replace(client=OTHER)
         elif len(self.rows) >= _MOST_ROWS:
-            return Refused(OTHER, -1, OTHER)
+            return RefusedPartition(OTHER, -1, OTHER)
         else:
             self._clients[partition] += 1
         return who

@@ -36,7 +36,7 @@ from brimline.gateway.describe.child import DescribeWorker
 from brimline.gateway.describe.job import BrokerAccess
 from brimline.gateway.describe.rule import DescribeRule
 from brimline.gateway.net.addresses import limits_in_file
-from brimline.gateway.net.forwarder import Forwarder, ForwarderSettings, Listener
+from brimline.gateway.net.forwarder import Forwarder, ForwarderSettings, OpenListener
 from brimline.gateway.net.listening import Address, listening_sockets, passed_sockets, resolved
 from brimline.gateway.net.loop import EventLoop
 from brimline.gateway.net.source import source_for
@@ -208,7 +208,7 @@ class Gateway:
             time.sleep(_POLL)
         self._step_disks()
 
-    def _listeners(self) -> Iterator[Listener]:
+    def _listeners(self) -> Iterator[OpenListener]:
         passed = passed_sockets(os.environ)
         for fronted in self._config.layout.fronted:
             sockets = tuple(passed.pop(fronted.name, ())) or _own_sockets(fronted)
@@ -218,7 +218,7 @@ class Gateway:
                 say(logging.WARNING, "config", f"{fronted.name}: {source.complaint}")
             tls = self._tls.get(fronted.name)
             may_skip = fronted.carries_replication and self._config.is_enforcing
-            yield Listener(
+            yield OpenListener(
                 name=fronted.name,
                 sockets=sockets,
                 upstream_family=family,

@@ -34,7 +34,7 @@ _RENDERING_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class HttpRequest:
     """``headers`` have lower-case names."""
 
     method: str
@@ -43,14 +43,14 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class HttpResponse:
     status: HTTPStatus = HTTPStatus.OK
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Respond = Callable[[Request], Response]
+Respond = Callable[[HttpRequest], HttpResponse]
 
 
 class HttpServer:
@@ -106,7 +106,7 @@ class HttpServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = await self._read(reader, writer)
-            if isinstance(request, Request) and request.path in self._small:
+            if isinstance(request, HttpRequest) and request.path in self._small:
                 await self._answer(request, writer, self._small_renderer)
             else:
                 await self._answer_in_turn(request, reader, writer)
@@ -116,13 +116,13 @@ class HttpServer:
             writer.close()
 
     async def _answer_in_turn(
-        self, request: Request | Response, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: HttpRequest | HttpResponse, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._answers += 1
         try:
             if self._answers > 2 * MAX_ANSWERS:
                 writer.transport.abort()
-            elif isinstance(request, Response):
+            elif isinstance(request, HttpResponse):
                 await _refuse(reader, writer, request)
             elif self._answers > MAX_ANSWERS:
                 await _refuse(reader, writer, _plain(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
@@ -131,12 +131,12 @@ class HttpServer:
         finally:
             self._answers -= 1
 
-    async def _answer(self, request: Request, writer: asyncio.StreamWriter, renderer: ThreadPoolExecutor) -> None:
+    async def _answer(self, request: HttpRequest, writer: asyncio.StreamWriter, renderer: ThreadPoolExecutor) -> None:
         response = await self._loop.run_in_executor(renderer, self._respond, request)
         async with asyncio.timeout(WRITE_TIMEOUT):
             await _write(writer, response, with_body=request.method != "HEAD")
 
-    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | Response:
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest | HttpResponse:
         if len(self._unfinished) >= MAX_UNFINISHED:
             oldest = next(iter(self._unfinished))
             del self._unfinished[oldest]
@@ -152,7 +152,7 @@ class HttpServer:
         return parse_request(head)
 
 
-def parse_request(head: bytes) -> Request | Response:
+def parse_request(head: bytes) -> HttpRequest | HttpResponse:
     """The request, or the refusal that it gets."""
     first, *lines = head.decode("iso-8859-1").split("\r\n")
     parts = first.split(" ")
@@ -162,14 +162,14 @@ def parse_request(head: bytes) -> Request | Response:
         return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "this server is read-only", {"Allow": "GET, HEAD"})
     pairs = (line.partition(":") for line in lines if line)
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    return Request(method=parts[0], path=parts[1].partition("?")[0], headers=headers)
+    return HttpRequest(method=parts[0], path=parts[1].partition("?")[0], headers=headers)
 
 
-def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(status=status, body=f"{text}\n".encode(), headers=headers or {})
+def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(status=status, body=f"{text}\n".encode(), headers=headers or {})
 
 
-async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, response: Response) -> None:
+async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, response: HttpResponse) -> None:
     """Say it, then read a little of what is still coming: closing at once would reset what was just said."""
     async with asyncio.timeout(LINGER):
         await _write(writer, response, with_body=True)
@@ -179,7 +179,7 @@ async def _refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, re
                 break
 
 
-async def _write(writer: asyncio.StreamWriter, response: Response, *, with_body: bool) -> None:
+async def _write(writer: asyncio.StreamWriter, response: HttpResponse, *, with_body: bool) -> None:
     headers = {
         "Content-Type": response.content_type,
         "Content-Length": str(len(response.body)),
@@ -220,21 +220,21 @@ class Pages:
         self._unhealthy = unhealthy
         self._unready = unready
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: HttpRequest) -> HttpResponse:
         match request.path:
             case "/metrics":
                 return self._metrics(request)
             case "/v1/state":
-                return Response(body=self._state(), content_type="application/json")
+                return HttpResponse(body=self._state(), content_type="application/json")
             case "/healthz":
                 return _verdict(self._unhealthy())
             case "/readyz":
                 return _verdict(self._unready())
             case "/":
-                return Response(body=_INDEX)
-        return Response(status=HTTPStatus.NOT_FOUND, body=b"there is no such page\n" + _INDEX)
+                return HttpResponse(body=_INDEX)
+        return HttpResponse(status=HTTPStatus.NOT_FOUND, body=b"there is no such page\n" + _INDEX)
 
-    def _metrics(self, request: Request) -> Response:
+    def _metrics(self, request: HttpRequest) -> HttpResponse:
         self._refresh()
         exposition = expose(
             self._renderer,
@@ -243,14 +243,14 @@ class Pages:
             accept_encoding=request.headers.get("accept-encoding"),
         )
         encoding = {"Content-Encoding": exposition.content_encoding} if exposition.content_encoding else {}
-        return Response(
+        return HttpResponse(
             body=exposition.body,
             content_type=exposition.content_type,
             headers={"Vary": "Accept, Accept-Encoding", **encoding},
         )
 
 
-def _verdict(complaint: str | None) -> Response:
+def _verdict(complaint: str | None) -> HttpResponse:
     if complaint is None:
-        return Response(body=b"ok\n")
-    return Response(status=HTTPStatus.SERVICE_UNAVAILABLE, body=f"{complaint}\n".encode())
+        return HttpResponse(body=b"ok\n")
+    return HttpResponse(status=HTTPStatus.SERVICE_UNAVAILABLE, body=f"{complaint}\n".encode())

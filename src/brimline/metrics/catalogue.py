@@ -26,7 +26,7 @@ A fence is of a log dir or of a topic: the other label is empty, which for Prome
 
 from collections.abc import Mapping
 
-from brimline.metrics.metric import Bean, Kind, Metric
+from brimline.metrics.metric import Bean, Metric, MetricKind
 
 _PARTITION = ("topic", "partition")
 _VOLUME = ("log_dir", "device")
@@ -46,7 +46,7 @@ def _gauge(
 ) -> Metric:
     return Metric(
         name=name,
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         help=sentence,
         labels=labels,
         unit=unit,
@@ -57,7 +57,7 @@ def _gauge(
 
 def _counter(name: str, sentence: str, labels: tuple[str, ...] = (), *, unit: str = "") -> Metric:
     return Metric(
-        name=name, kind=Kind.COUNTER, help=sentence, labels=labels, unit=unit, prometheus=f"brimline_{name}_total"
+        name=name, kind=MetricKind.COUNTER, help=sentence, labels=labels, unit=unit, prometheus=f"brimline_{name}_total"
     )
 
 
@@ -408,7 +408,7 @@ GATEWAY_DESCRIBE_RESTARTS = _counter(
 )
 GATEWAY_ADDED_LATENCY = Metric(
     name="gateway_added_latency_seconds",
-    kind=Kind.HISTOGRAM,
+    kind=MetricKind.HISTOGRAM,
     help="How long bytes stayed in the gateway, from being found to being passed on, in either direction.",
     unit="seconds",
     prometheus="brimline_gateway_added_latency_seconds",

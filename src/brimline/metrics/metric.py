@@ -80,7 +80,7 @@ _ONE_SERIES: LabelValues = ((),)
 BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     """The value is the word of both Prometheus formats."""
 
     GAUGE = "gauge"
@@ -92,7 +92,7 @@ class Kind(Enum):
 class Metric:
     name: str
     """The catalogue name: what families carry from room to room."""
-    kind: Kind
+    kind: MetricKind
     help: str
     """One sentence for the person who meets the number on a dashboard."""
     prometheus: str
@@ -103,11 +103,11 @@ class Metric:
     """Where JMX shows it; its keys take the same columns in the same order."""
 
     def __post_init__(self) -> None:
-        if self.kind is Kind.COUNTER and not self.prometheus.endswith("_total"):
+        if self.kind is MetricKind.COUNTER and not self.prometheus.endswith("_total"):
             raise ValueError(f"{self.prometheus}: OpenMetrics wants a counter's samples to end in _total")
         if self.bean and len(self.bean.keys) != len(self.labels):
             raise ValueError(f"{self.name}: a family's columns must fit the labels and the bean's keys alike")
-        if self.kind is Kind.HISTOGRAM and (self.bean or self.labels):
+        if self.kind is MetricKind.HISTOGRAM and (self.bean or self.labels):
             raise ValueError(f"{self.name}: a histogram has no bean, and one set of buckets")
 
     def family(self, label_values: LabelValues, values: Values) -> MetricFamily:

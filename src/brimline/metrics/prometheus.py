@@ -17,7 +17,7 @@ from math import isfinite, isnan
 import numpy as np
 
 from brimline.metrics.catalogue import BY_NAME
-from brimline.metrics.metric import BUCKET, Kind, LabelValues, Metric, MetricFamily, Values
+from brimline.metrics.metric import BUCKET, LabelValues, Metric, MetricFamily, MetricKind, Values
 
 _TO_ESCAPE = re.compile(r'[\\"\n\ud800-\udfff]')
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -71,14 +71,14 @@ def header(metric: Metric, text_format: TextFormat) -> bytes:
     name, sentence, unit = metric.prometheus, _escape_help(metric.help), ""
     if text_format is TextFormat.OPEN_METRICS:
         sentence = sentence.replace('"', r"\"")
-        name = name.removesuffix("_total") if metric.kind is Kind.COUNTER else name
+        name = name.removesuffix("_total") if metric.kind is MetricKind.COUNTER else name
         unit = f"# UNIT {name} {metric.unit}\n" if metric.unit and name.endswith(f"_{metric.unit}") else ""
     return f"# HELP {name} {sentence}\n# TYPE {name} {metric.kind.value}\n{unit}".encode()
 
 
 def series(metric: Metric, label_values: LabelValues) -> list[bytes]:
     """The constant part of every line."""
-    if metric.kind is Kind.HISTOGRAM:
+    if metric.kind is MetricKind.HISTOGRAM:
         return [_part_of_histogram(metric.prometheus, suffix, bound) for suffix, bound in label_values]
     labels = ",".join(f'{label}="%s"' for label in metric.labels)
     template = f"{metric.prometheus}{{{labels}}} " if labels else f"{metric.prometheus} "

@@ -16,7 +16,7 @@ LARGEST_LONG = 2**63 - 1
 LARGEST_INT = 2**31 - 1
 
 
-class Kind(Enum):
+class KeyKind(Enum):
     """Kafka's names of types."""
 
     INT = "int"
@@ -31,7 +31,7 @@ class Key:
     """``reloadable``: SIGHUP is enough. ``origin``: whose name it is. ``names``: other spellings of a choice."""
 
     name: str
-    kind: Kind
+    kind: KeyKind
     default: Value
     sentence: str
     low: int = 0
@@ -44,11 +44,11 @@ class Key:
     @property
     def allowed(self) -> str:
         """What may be written, in words."""
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is KeyKind.BOOLEAN:
             return "true or false"
-        if self.kind is Kind.CHOICE:
+        if self.kind is KeyKind.CHOICE:
             return ", ".join((*self.choices, *self.names))
-        if self.kind is Kind.TEXT:
+        if self.kind is KeyKind.TEXT:
             return "any text"
         top = f" to {self.high}" if self.high < LARGEST_INT else " up"
         return f"a whole number from {self.low}{top}"
@@ -56,11 +56,11 @@ class Key:
     def parse(self, text: str) -> Value:
         """The value, or ``ValueError`` without words: the caller knows the place and has ``allowed``."""
         word = text.strip()
-        if self.kind is Kind.TEXT:
+        if self.kind is KeyKind.TEXT:
             return word
-        if self.kind is Kind.CHOICE:
+        if self.kind is KeyKind.CHOICE:
             return self.names.get(word.upper()) or _one_of(word.lower(), self.choices)
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is KeyKind.BOOLEAN:
             return _one_of(word.lower(), ("false", "true")) == "true"
         digits = word.removeprefix("-").removeprefix("+")
         if not (digits.isascii() and digits.isdigit() and self.low <= int(word) <= self.high):
@@ -87,7 +87,7 @@ PLAN, APPLY = "plan", "apply"
 
 CHECK_INTERVAL = Key(
     name="disk.usage.check.interval.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=60_000,
     low=1,
     origin="KIP-1201",
@@ -95,7 +95,7 @@ CHECK_INTERVAL = Key(
 )
 MAX_USED_PERCENT = Key(
     name="disk.max.used.percent",
-    kind=Kind.INT,
+    kind=KeyKind.INT,
     default=99,
     low=10,
     high=100,
@@ -104,21 +104,21 @@ MAX_USED_PERCENT = Key(
 )
 MIN_FREE_BYTES = Key(
     name="disk.min.free.bytes",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=1 << 30,
     origin="KIP-1201",
     sentence="A log dir is full when fewer bytes than this are usable on its volume; 0 switches the limit off.",
 )
 FREE_LIMIT_BYTES = Key(
     name="disk.free.limit.bytes",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=1 << 30,
     origin="KIP-1201",
     sentence="The KIP's second spelling of disk.min.free.bytes: accepted with a warning.",
 )
 RETENTION_PERCENT = Key(
     name="log.retention.disk.usage.percent",
-    kind=Kind.INT,
+    kind=KeyKind.INT,
     default=100,
     high=100,
     origin="KIP-61",
@@ -126,7 +126,7 @@ RETENTION_PERCENT = Key(
 )
 RECLAIM_MODE = Key(
     name="brimline.reclaim.mode",
-    kind=Kind.CHOICE,
+    kind=KeyKind.CHOICE,
     default=APPLY,
     choices=(PLAN, APPLY),
     sentence=(
@@ -136,33 +136,33 @@ RECLAIM_MODE = Key(
 )
 RECLAIM_INTERVAL = Key(
     name="brimline.reclaim.interval.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=60_000,
     low=1000,
     sentence="How often it is decided, for every device with a ceiling, whether something must go.",
 )
 RECLAIM_MIN_RETENTION_MS = Key(
     name="brimline.reclaim.min.retention.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=0,
     sentence="Segments whose newest record is younger than this are never reclaimed; 0 is the KIP's rule, no minimum.",
 )
 RECLAIM_MIN_RETENTION_BYTES = Key(
     name="brimline.reclaim.min.retention.bytes",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=0,
     sentence="Of every partition at least this much is left by reclaim, counted as Kafka counts retention.bytes.",
 )
 RECLAIM_MAX_BYTES = Key(
     name="brimline.reclaim.max.bytes.per.cycle",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=-1,
     low=-1,
     sentence="The most that one cycle deletes from a device; -1: as much as the ceiling demands.",
 )
 RECLAIM_PROTECTED = Key(
     name="brimline.reclaim.protected.topics",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="",
     sentence=(
         "Topics that reclaim never touches: regular expressions for whole names, with a comma between them. Internal, "
@@ -171,7 +171,7 @@ RECLAIM_PROTECTED = Key(
 )
 BALLAST_BYTES = Key(
     name="brimline.ballast.bytes",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=0,
     sentence=(
         "The size of a file in one log dir of every volume that is given back when the volume runs out of space in "
@@ -180,7 +180,7 @@ BALLAST_BYTES = Key(
 )
 ENFORCEMENT = Key(
     name="brimline.enforcement",
-    kind=Kind.CHOICE,
+    kind=KeyKind.CHOICE,
     default="observe",
     choices=(OBSERVE, GATEWAY),
     reloadable=False,
@@ -191,7 +191,7 @@ ENFORCEMENT = Key(
 )
 REJECT_ERROR = Key(
     name="brimline.reject.error",
-    kind=Kind.CHOICE,
+    kind=KeyKind.CHOICE,
     default="56",
     choices=("56", "128", "19", "44"),
     names={
@@ -207,7 +207,7 @@ REJECT_ERROR = Key(
 )
 REJECT_MEMORY = Key(
     name="brimline.reject.memory.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=300_000,
     low=1000,
     high=LARGEST_INT,
@@ -219,7 +219,7 @@ REJECT_MEMORY = Key(
 )
 STATE_DIR = Key(
     name="brimline.state.dir",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="/var/lib/brimline",
     reloadable=False,
     sentence=(
@@ -229,7 +229,7 @@ STATE_DIR = Key(
 )
 GATEWAY_LISTENERS = Key(
     name="brimline.gateway.listeners",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="",
     reloadable=False,
     sentence=(
@@ -239,7 +239,7 @@ GATEWAY_LISTENERS = Key(
 )
 GATEWAY_PROTOCOLS = Key(
     name="brimline.gateway.security.protocol.map",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="",
     reloadable=False,
     sentence=(
@@ -249,7 +249,7 @@ GATEWAY_PROTOCOLS = Key(
 )
 GATEWAY_SOURCE = Key(
     name="brimline.gateway.source.address",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="own",
     reloadable=False,
     sentence=(
@@ -260,7 +260,7 @@ GATEWAY_SOURCE = Key(
 )
 GATEWAY_MAX_CONNECTIONS = Key(
     name="brimline.gateway.max.connections",
-    kind=Kind.INT,
+    kind=KeyKind.INT,
     default=10_000,
     low=1,
     high=1_000_000,
@@ -269,7 +269,7 @@ GATEWAY_MAX_CONNECTIONS = Key(
 )
 GATEWAY_MEMORY = Key(
     name="brimline.gateway.memory.bytes",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=256 << 20,
     low=1 << 20,
     reloadable=False,
@@ -280,7 +280,7 @@ GATEWAY_MEMORY = Key(
 )
 GATEWAY_HEADER_TIMEOUT = Key(
     name="brimline.gateway.header.timeout.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=10_000,
     low=100,
     high=LARGEST_INT,
@@ -292,7 +292,7 @@ GATEWAY_HEADER_TIMEOUT = Key(
 )
 GATEWAY_LOGIN_TIMEOUT = Key(
     name="brimline.gateway.login.timeout.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=30_000,
     low=100,
     high=LARGEST_INT,
@@ -304,7 +304,7 @@ GATEWAY_LOGIN_TIMEOUT = Key(
 )
 GATEWAY_DRAIN_TIMEOUT = Key(
     name="brimline.gateway.drain.timeout.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=15_000,
     high=LARGEST_INT,
     reloadable=False,
@@ -312,7 +312,7 @@ GATEWAY_DRAIN_TIMEOUT = Key(
 )
 GATEWAY_REFUSALS = Key(
     name="brimline.gateway.refusals.per.second",
-    kind=Kind.INT,
+    kind=KeyKind.INT,
     default=20,
     low=1,
     high=1_000_000,
@@ -324,7 +324,7 @@ GATEWAY_REFUSALS = Key(
 )
 FOLLOWER_ACTION = Key(
     name="brimline.follower.action",
-    kind=Kind.CHOICE,
+    kind=KeyKind.CHOICE,
     default="auto",
     choices=("auto", "skip", "fence"),
     sentence=(
@@ -336,7 +336,7 @@ FOLLOWER_ACTION = Key(
 )
 CORDON = Key(
     name="brimline.cordon",
-    kind=Kind.BOOLEAN,
+    kind=KeyKind.BOOLEAN,
     default=True,
     sentence=(
         "Whether a full log dir is put into the broker's dynamic cordoned.log.dirs (Kafka 4.3 and later), so that no "
@@ -345,20 +345,20 @@ CORDON = Key(
 )
 RELEASE_MARGIN = Key(
     name="brimline.disk.release.margin.percent",
-    kind=Kind.INT,
+    kind=KeyKind.INT,
     default=0,
     high=50,
     sentence="How much of the volume must be free beyond both limits before a full log dir is released again.",
 )
 FAST_SAMPLING = Key(
     name="brimline.disk.fast.sampling",
-    kind=Kind.BOOLEAN,
+    kind=KeyKind.BOOLEAN,
     default=True,
     sentence="Look sooner than the check interval when a volume nears a limit at its present fill rate.",
 )
 FAST_SAMPLING_FLOOR = Key(
     name="brimline.disk.fast.sampling.floor.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=100,
     low=100,
     high=LARGEST_INT,
@@ -366,7 +366,7 @@ FAST_SAMPLING_FLOOR = Key(
 )
 STALL_TIMEOUT = Key(
     name="brimline.disk.stall.timeout.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=10_000,
     low=100,
     high=LARGEST_INT,
@@ -374,14 +374,14 @@ STALL_TIMEOUT = Key(
 )
 METRICS_HOST = Key(
     name="brimline.metrics.host",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="127.0.0.1",
     reloadable=False,
     sentence="The address that /metrics, /healthz, /readyz and /v1/state are served on.",
 )
 METRICS_PORT = Key(
     name="brimline.metrics.port",
-    kind=Kind.INT,
+    kind=KeyKind.INT,
     default=9827,
     high=65535,
     reloadable=False,
@@ -389,7 +389,7 @@ METRICS_PORT = Key(
 )
 PUBLISH = Key(
     name="brimline.metrics.publish",
-    kind=Kind.CHOICE,
+    kind=KeyKind.CHOICE,
     default="auto",
     choices=("auto", "all", "none"),
     sentence=(
@@ -399,7 +399,7 @@ PUBLISH = Key(
 )
 JMX_PORT = Key(
     name="brimline.jmx.port",
-    kind=Kind.INT,
+    kind=KeyKind.INT,
     default=0,
     high=65535,
     reloadable=False,
@@ -407,7 +407,7 @@ JMX_PORT = Key(
 )
 JMX_HOST = Key(
     name="brimline.jmx.host",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="127.0.0.1",
     reloadable=False,
     sentence=(
@@ -417,20 +417,20 @@ JMX_HOST = Key(
 )
 JMX_JAVA = Key(
     name="brimline.jmx.java",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="",
     reloadable=False,
     sentence="The java command for the JMX agent; empty: JAVA_HOME's, else the one on the PATH.",
 )
 SCAN_INTERVAL = Key(
     name="brimline.scan.interval.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=300_000,
     sentence="How often the files in the log dirs are scanned; 0 switches the scan off.",
 )
 LANDING_URI = Key(
     name="brimline.landing.uri",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="",
     reloadable=False,
     sentence=(
@@ -440,14 +440,14 @@ LANDING_URI = Key(
 )
 LANDING_INTERVAL = Key(
     name="brimline.landing.interval.ms",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=300_000,
     low=1000,
     sentence="How often a snapshot is written.",
 )
 LANDING_SPOOL_BYTES = Key(
     name="brimline.landing.spool.bytes",
-    kind=Kind.LONG,
+    kind=KeyKind.LONG,
     default=256 << 20,
     sentence=(
         "How much is kept in the state dir while the landing place cannot be written to; the oldest snapshots are "
@@ -456,28 +456,28 @@ LANDING_SPOOL_BYTES = Key(
 )
 LOG_FORMAT = Key(
     name="brimline.log.format",
-    kind=Kind.CHOICE,
+    kind=KeyKind.CHOICE,
     default="text",
     choices=("text", "json"),
     sentence="The guard's own log on stderr: text for people (key=value), json one object a line.",
 )
 LOG_LEVEL = Key(
     name="brimline.log.level",
-    kind=Kind.CHOICE,
+    kind=KeyKind.CHOICE,
     default="info",
     choices=("debug", "info", "warning", "error"),
     sentence="What the log leaves out: everything below this.",
 )
 ADMIN_LISTENER = Key(
     name="brimline.admin.listener",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="",
     reloadable=False,
     sentence="The broker's listener that the guard's own client uses; empty: the one the brokers use among themselves.",
 )
 ADMIN_SERVERS = Key(
     name="brimline.admin.bootstrap.servers",
-    kind=Kind.TEXT,
+    kind=KeyKind.TEXT,
     default="",
     reloadable=False,
     sentence="Where the guard's client connects first, if not to that listener's advertised address.",

@@ -364,7 +364,7 @@ INVARIANTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class InvariantVerdict:
     """``was_seen``: without it there was nothing to judge by."""
 
     invariant: Invariant
@@ -376,12 +376,13 @@ class Verdict:
         return not self.violations
 
 
-def judge(events: Iterable[AnyEvent]) -> tuple[Facts, Sequence[Verdict]]:
+def judge(events: Iterable[AnyEvent]) -> tuple[Facts, Sequence[InvariantVerdict]]:
     """A verdict for each of ``INVARIANTS``, violations in the order of the history."""
     facts = Facts()
     for line, event in enumerate(events, 1):
         facts.add(line, event)
     by_line = attrgetter("line")
     return facts, [
-        Verdict(each, tuple(sorted(each.check(facts), key=by_line)), bool(each.seen(facts))) for each in INVARIANTS
+        InvariantVerdict(each, tuple(sorted(each.check(facts), key=by_line)), bool(each.seen(facts)))
+        for each in INVARIANTS
     ]

@@ -29,7 +29,7 @@ _LIBRARIES = {"librdkafka_producer": "confluent_kafka", "aiokafka_producer": "ai
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class LoadWriter:
     """A client with its settings, and what these promise of an acknowledged record."""
 
     name: str
@@ -49,47 +49,47 @@ class Writer:
 
 
 WRITERS = (
-    Writer(name="kafka-python", client=KAFKA_PYTHON, topic=KEPT, promise=ONCE),
-    Writer(
+    LoadWriter(name="kafka-python", client=KAFKA_PYTHON, topic=KEPT, promise=ONCE),
+    LoadWriter(
         name="kafka-python-all",
         client=KAFKA_PYTHON,
         topic=PLAIN,
         promise=STORED,
         properties={"enable_idempotence": "false", "acks": "all"},
     ),
-    Writer(
+    LoadWriter(
         name="kafka-python-1",
         client=KAFKA_PYTHON,
         topic=KEPT,
         promise=LEADER,
         properties={"enable_idempotence": "false", "acks": "1"},
     ),
-    Writer(
+    LoadWriter(
         name="kafka-python-0",
         client=KAFKA_PYTHON,
         topic=PLAIN,
         promise=NOTHING,
         properties={"enable_idempotence": "false", "acks": "0"},
     ),
-    Writer(name="librdkafka", client=LIBRDKAFKA, topic=PLAIN, promise=STORED),
-    Writer(name="librdkafka-idempotent", client=LIBRDKAFKA_IDEMPOTENT, topic=KEPT, promise=ONCE),
-    Writer(name="aiokafka", client=AIOKAFKA, topic=KEPT, promise=LEADER),
-    Writer(name="aiokafka-idempotent", client=AIOKAFKA_IDEMPOTENT, topic=PLAIN, promise=ONCE),
-    Writer(name="java-4.3.1", client=JAVA_4, topic=KEPT, promise=ONCE),
-    Writer(name="java-3.9.2", client=JAVA_3, topic=PLAIN, promise=ONCE),
-    Writer(name="doomed", client=LIBRDKAFKA, topic=DOOMED, promise=NOTHING),
+    LoadWriter(name="librdkafka", client=LIBRDKAFKA, topic=PLAIN, promise=STORED),
+    LoadWriter(name="librdkafka-idempotent", client=LIBRDKAFKA_IDEMPOTENT, topic=KEPT, promise=ONCE),
+    LoadWriter(name="aiokafka", client=AIOKAFKA, topic=KEPT, promise=LEADER),
+    LoadWriter(name="aiokafka-idempotent", client=AIOKAFKA_IDEMPOTENT, topic=PLAIN, promise=ONCE),
+    LoadWriter(name="java-4.3.1", client=JAVA_4, topic=KEPT, promise=ONCE),
+    LoadWriter(name="java-3.9.2", client=JAVA_3, topic=PLAIN, promise=ONCE),
+    LoadWriter(name="doomed", client=LIBRDKAFKA, topic=DOOMED, promise=NOTHING),
 )
 
 
 class Load:
     """Running writers. What they report goes to the history as it comes."""
 
-    def __init__(self, writers: Iterable[Writer], servers: str, history: History) -> None:
+    def __init__(self, writers: Iterable[LoadWriter], servers: str, history: History) -> None:
         self._history = history
         self._last_ack: dict[str, float] = {}
         self._processes = {writer.name: self._start(writer, servers) for writer in writers}
 
-    def _start(self, writer: Writer, servers: str) -> ClientProcess:
+    def _start(self, writer: LoadWriter, servers: str) -> ClientProcess:
         self._history.note(ClientEvent(client=writer.name, topic=writer.topic, promise=writer.promise))
         arguments = {
             "--bootstrap-servers": servers,

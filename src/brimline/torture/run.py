@@ -14,7 +14,7 @@ from brimline.torture.faults.all_faults import FAULTS
 from brimline.torture.faults.table import Fault, Stage, Undo
 from brimline.torture.history import Begun, Finished, History, Recovered, Stored, Undone
 from brimline.torture.history import Fault as FaultEvent
-from brimline.torture.load import WRITERS, Load, Writer, number_in
+from brimline.torture.load import WRITERS, Load, LoadWriter, number_in
 from brimline.torture.read_back import read_back
 from brimline.torture.schedule import Step, Strike, step_of
 from brimline.torture.waiting import came_true
@@ -69,7 +69,7 @@ def _to_be_had(order: Order) -> tuple[list[Fault], dict[str, str]]:
     return faults, left_out
 
 
-def _writers(order: Order) -> tuple[list[Writer], dict[str, str]]:
+def _writers(order: Order) -> tuple[list[LoadWriter], dict[str, str]]:
     wanted = [writer for writer in WRITERS if not order.clients or writer.name in order.clients]
     left_out = {writer.name: why for writer in wanted if (why := writer.why_not())}
     return [writer for writer in wanted if writer.name not in left_out], left_out
@@ -85,7 +85,7 @@ class Run:
         self._began = time.monotonic()
         self._faults = 0
 
-    def run(self, faults: list[Fault], writers: list[Writer]) -> None:
+    def run(self, faults: list[Fault], writers: list[LoadWriter]) -> None:
         load = Load(writers, self._world.sandbox.bootstrap_servers, self._history)
         try:
             with self._witness.watching():

@@ -6,15 +6,15 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from brimline.act.ledger.entries import (
-    Answer,
+    Answered,
     AnsweredTrim,
     BallastAct,
     BallastEntry,
     CameBack,
     CordonAct,
     CordonEntry,
+    CycleEnded,
     CycleId,
-    Ended,
     Entry,
     FreedTrim,
     GivenUp,
@@ -24,7 +24,7 @@ from brimline.act.ledger.entries import (
     Paused,
     Plan,
     PlannedTrim,
-    Request,
+    Requested,
     RequestedTrim,
     Resumed,
     SegmentRange,
@@ -107,7 +107,7 @@ plans = st.builds(
     ),
 )
 requests = st.builds(
-    Request,
+    Requested,
     cycle=cycles,
     trims=st.lists(
         st.builds(
@@ -121,7 +121,7 @@ requests = st.builds(
     ).map(tuple),
 )
 answers = st.builds(
-    Answer,
+    Answered,
     cycle=cycles,
     trims=st.lists(
         st.builds(AnsweredTrim, number=numbers, low_watermark=st.none() | offsets, error=st.none() | texts), max_size=3
@@ -138,7 +138,7 @@ given_up = st.builds(
     cycle=cycles,
     trims=st.lists(st.builds(GivenUpTrim, number=numbers, why=texts, freed_bytes=sizes), max_size=3).map(tuple),
 )
-ended = st.builds(Ended, cycle=cycles, done=st.integers(0, 10), abandoned=st.integers(0, 10), freed_bytes=sizes)
+ended = st.builds(CycleEnded, cycle=cycles, done=st.integers(0, 10), abandoned=st.integers(0, 10), freed_bytes=sizes)
 ballast = st.builds(
     BallastEntry,
     act=st.sampled_from(BallastAct),

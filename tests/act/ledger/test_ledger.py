@@ -14,12 +14,12 @@ import pytest
 from brimline.act.ledger.entries import (
     BallastAct,
     BallastEntry,
-    Ended,
+    CycleEnded,
     Entry,
     Paused,
     Plan,
     Recorded,
-    Request,
+    Requested,
     RequestedTrim,
     Resumed,
     TrimNumber,
@@ -47,13 +47,13 @@ def ledger_in(folder: Path, rotate_at: int = ROTATE_AT, sleep: Callable[[float],
     return ledger
 
 
-def request(cycle: str = "8:1-1") -> Request:
+def request(cycle: str = "8:1-1") -> Requested:
     row = RequestedTrim(number=TrimNumber(0), leader=BrokerId(1), log_start=Offset(0), present_bytes=Bytes(4096))
-    return Request(cycle=a_plan(cycle).cycle, trims=(row,))
+    return Requested(cycle=a_plan(cycle).cycle, trims=(row,))
 
 
-def end(cycle: str = "8:1-1") -> Ended:
-    return Ended(cycle=a_plan(cycle).cycle, done=1, abandoned=0, freed_bytes=Bytes(4096))
+def end(cycle: str = "8:1-1") -> CycleEnded:
+    return CycleEnded(cycle=a_plan(cycle).cycle, done=1, abandoned=0, freed_bytes=Bytes(4096))
 
 
 def no_space(_: int) -> None:

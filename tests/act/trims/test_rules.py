@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from brimline.act.trims.rules import Left, PartitionNow, Problem, Verdict, judge, refusal
+from brimline.act.trims.rules import Left, PartitionNow, Problem, TrimVerdict, judge, refusal
 from brimline.model import BrokerId, Bytes, KafkaError, Offset, TopicPartition
 from tests.act.ledger.entries import a_trim
 
@@ -26,23 +26,25 @@ TROUBLE = Problem(why="it has no leader", may_pass=True)
 @pytest.mark.parametrize(
     ("now", "left", "was_asked_for", "verdict"),
     [
-        pytest.param(NOW, ALL, False, Verdict.SEND, id="as planned"),
-        pytest.param(NOW, ALL, True, Verdict.SEND, id="forgotten"),
-        pytest.param(replace(NOW, log_start=Offset(2999)), ALL, False, Verdict.SEND, id="one record is left"),
-        pytest.param(replace(NOW, log_start=Offset(3000)), ALL, False, Verdict.IS_THERE, id="done by others"),
-        pytest.param(replace(NOW, log_start=Offset(9000)), ALL, True, Verdict.IS_THERE, id="others went further"),
-        pytest.param(replace(NOW, log_start=Offset(3000)), NOTHING, False, Verdict.IS_GONE, id="others, and gone"),
-        pytest.param(NOW, NOTHING, True, Verdict.IS_GONE, id="asked for, and gone"),
-        pytest.param(TROUBLE, NOTHING, True, Verdict.IS_GONE, id="gone, though nobody answers"),
+        pytest.param(NOW, ALL, False, TrimVerdict.SEND, id="as planned"),
+        pytest.param(NOW, ALL, True, TrimVerdict.SEND, id="forgotten"),
+        pytest.param(replace(NOW, log_start=Offset(2999)), ALL, False, TrimVerdict.SEND, id="one record is left"),
+        pytest.param(replace(NOW, log_start=Offset(3000)), ALL, False, TrimVerdict.IS_THERE, id="done by others"),
+        pytest.param(replace(NOW, log_start=Offset(9000)), ALL, True, TrimVerdict.IS_THERE, id="others went further"),
+        pytest.param(replace(NOW, log_start=Offset(3000)), NOTHING, False, TrimVerdict.IS_GONE, id="others, and gone"),
+        pytest.param(NOW, NOTHING, True, TrimVerdict.IS_GONE, id="asked for, and gone"),
+        pytest.param(TROUBLE, NOTHING, True, TrimVerdict.IS_GONE, id="gone, though nobody answers"),
         pytest.param(TROUBLE, ALL, True, TROUBLE, id="nobody answers"),
-        pytest.param(replace(NOW, cleanup_policy="compact,delete"), ALL, False, Verdict.SEND, id="compact and delete"),
+        pytest.param(
+            replace(NOW, cleanup_policy="compact,delete"), ALL, False, TrimVerdict.SEND, id="compact and delete"
+        ),
     ],
 )
 def test_what_is_to_be_done(
     now: PartitionNow | Problem,
     left: Left,
     was_asked_for: bool,  # noqa: FBT001 (of a table)
-    verdict: Verdict | Problem,
+    verdict: TrimVerdict | Problem,
 ) -> None:
     assert judge(PLANNED, now, left, was_asked_for=was_asked_for) == verdict
 

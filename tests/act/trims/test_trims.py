@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.act.ledger.entries import Ended, Entry, Paused, Plan, PlannedTrim, Recorded, Request
+from brimline.act.ledger.entries import CycleEnded, Entry, Paused, Plan, PlannedTrim, Recorded, Requested
 from brimline.act.ledger.files import read_history
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import CycleRecord, LedgerState, TrimPhase
@@ -67,11 +67,11 @@ def phases(cycle: CycleRecord) -> list[str]:
     return [trim.phase.value for trim in cycle.trims]
 
 
-def requests_on_record(world: World) -> list[Request]:
+def requests_on_record(world: World) -> list[Requested]:
     return [
         found.entry
         for found in read_history(world.files)
-        if isinstance(found, Recorded) and isinstance(found.entry, Request)
+        if isinstance(found, Recorded) and isinstance(found.entry, Requested)
     ]
 
 
@@ -428,5 +428,5 @@ def replayed(world: World) -> LedgerState:
         assert isinstance(found, Recorded), str(found)
         state.apply(found)
         last = found.entry
-    assert isinstance(last, Ended)
+    assert isinstance(last, CycleEnded)
     return state

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-from brimline.act.ledger.entries import CycleId, Plan, PlannedTrim, Recorded, Request, SegmentRange, TrimNumber
+from brimline.act.ledger.entries import CycleId, Plan, PlannedTrim, Recorded, Requested, SegmentRange, TrimNumber
 from brimline.act.ledger.files import LedgerFiles, read_history
 from brimline.act.trims.rules import Left, PartitionNow, Problem, refusal
 from brimline.model import (
@@ -310,7 +310,7 @@ class World:
         assert self._synced[self.files.current.stat().st_ino] == size
         entries = [found.entry for found in read_history(self.files) if isinstance(found, Recorded)]
         (plan,) = [entry for entry in entries if isinstance(entry, Plan)]
-        requested = [row.number for entry in entries if isinstance(entry, Request) for row in entry.trims]
+        requested = [row.number for entry in entries if isinstance(entry, Requested) for row in entry.trims]
         for number, trim in enumerate(plan.trims):
             if trim.partition in targets:
                 assert targets[trim.partition] == trim.target

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from brimline.act.ledger.entries import (
-    Answer,
+    Answered,
     AnsweredTrim,
     BallastAct,
     BallastEntry,
     CameBack,
     CordonAct,
     CordonEntry,
-    Ended,
+    CycleEnded,
     FreedTrim,
     GivenUp,
     GivenUpAct,
     GivenUpTrim,
     Paused,
-    Request,
+    Requested,
     RequestedTrim,
     Resumed,
     TrimNumber,
@@ -67,8 +67,8 @@ def write_a_cycle(ledger: Ledger, clock: Clock, cycle: str = "8:1-1") -> None:
     requested = RequestedTrim(
         number=TrimNumber(0), leader=BrokerId(2), log_start=Offset(0), present_bytes=Bytes(3 * MIB)
     )
-    ledger.append(Request(cycle=plan.cycle, trims=(requested,)))
-    ledger.append(Answer(cycle=plan.cycle, trims=(AnsweredTrim(number=TrimNumber(0), low_watermark=Offset(3000)),)))
+    ledger.append(Requested(cycle=plan.cycle, trims=(requested,)))
+    ledger.append(Answered(cycle=plan.cycle, trims=(AnsweredTrim(number=TrimNumber(0), low_watermark=Offset(3000)),)))
     clock.now += timedelta(minutes=6)
     freed = FreedTrim(number=TrimNumber(0), freed_bytes=Bytes(3 * MIB))
     ledger.append(
@@ -76,7 +76,7 @@ def write_a_cycle(ledger: Ledger, clock: Clock, cycle: str = "8:1-1") -> None:
     )
     given_up = GivenUpTrim(number=TrimNumber(2), why="the topic clicks is gone", freed_bytes=Bytes(0))
     ledger.append(GivenUp(act=GivenUpAct.ABANDONED, cycle=plan.cycle, trims=(given_up,)))
-    ledger.append(Ended(cycle=plan.cycle, done=2, abandoned=1, freed_bytes=Bytes(5 * MIB)))
+    ledger.append(CycleEnded(cycle=plan.cycle, done=2, abandoned=1, freed_bytes=Bytes(5 * MIB)))
 
 
 def write_acts(ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ from brimline.cli.reclaim.for_programs import about_document, write_reclaim_csv,
 from brimline.cli.reclaim.table import write_reclaim_table
 from brimline.cli.shared.columns import Column, column_lines
 from brimline.cli.shared.glyphs import ASCII, UNICODE
-from brimline.guard.reclaim.hand import Progress
+from brimline.guard.reclaim.hand import CycleProgress
 from brimline.guard.reclaim.preview import Preview, Wanted, preview_of
 from brimline.guard.reclaim.settings import refuse_unsaid_ceiling
 from brimline.model import BadInput, BrokerId, Bytes, Failure, FailureKind, Offset, TopicPartition
@@ -319,7 +319,7 @@ def test_only_yes_is_a_yes(answer: str, is_yes: bool) -> None:  # noqa: FBT001 (
 
 
 def test_progress_says_what_is_waited_for() -> None:
-    sending = Progress(trims=3, sent=1, ended=0, planned_bytes=Bytes(3 << 20), freed_bytes=Bytes(0))
+    sending = CycleProgress(trims=3, sent=1, ended=0, planned_bytes=Bytes(3 << 20), freed_bytes=Bytes(0))
     waiting = replace(sending, sent=3, ended=1, freed_bytes=Bytes(1 << 20))
 
     assert progress_text(sending, is_waiting=True) == "trimming: 1 of 3 partitions asked for"

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from brimline.fleet.ingest.file import Examined
-from brimline.fleet.ingest.judge import Known, Verdict, judge
+from brimline.fleet.ingest.judge import FileVerdict, Known, judge
 from brimline.landing.header import Header, Source
 from brimline.landing.seal import BadSnapshot, QuarantineReason
 
@@ -24,7 +24,7 @@ def whole(path: str, snapshot_id: str = "a1", taken_at: datetime = NOW) -> Exami
     return Examined(path=path, file_bytes=10, header=header, failure=None)
 
 
-def outcome(verdict: Verdict) -> tuple[list[str], list[tuple[str, str]]]:
+def outcome(verdict: FileVerdict) -> tuple[list[str], list[tuple[str, str]]]:
     return [each.path for each in verdict.accepted], [(each.path, each.reason) for each in verdict.refused]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from brimline.decide.reclaim.plan import plan
 from brimline.fleet.synth.spec import FleetSpec
-from brimline.fleet.synth.synth import Written, synthesise
+from brimline.fleet.synth.synth import WrittenFleet, synthesise
 from brimline.landing.place import LandingPlace, PlaceFailed
 from brimline.landing.reader import Snapshot
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
@@ -21,7 +21,7 @@ UNTIL_MS = 1_760_000_400_000
 SPEC = FleetSpec(until_ms=UNTIL_MS, clusters=2, brokers=6, replicas=60, segments=8, days=3, every_minutes=360)
 
 
-def written_to(folder: Path, spec: FleetSpec = SPEC, processes: int = 1) -> Written:
+def written_to(folder: Path, spec: FleetSpec = SPEC, processes: int = 1) -> WrittenFleet:
     return synthesise(spec, str(folder), lambda _: None, processes=processes)
 
 
@@ -59,7 +59,7 @@ def test_another_seed_is_another_fleet(landing: Path, tmp_path: Path) -> None:
 
 
 def test_what_was_written_is_counted(tmp_path: Path) -> None:
-    told: list[Written] = []
+    told: list[WrittenFleet] = []
     spec = FleetSpec(until_ms=UNTIL_MS, clusters=1, brokers=3, replicas=20, days=1, every_minutes=480)
     together = synthesise(spec, str(tmp_path), told.append, processes=1)
     files = files_of(tmp_path)

@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 from brimline.cli import main
 from brimline.fleet.session.errors import FleetError
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.show import Look, look_at, tables_in
+from brimline.fleet.tables.show import TableLook, look_at, tables_in
 
 AT = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
 
@@ -42,26 +42,26 @@ def shown(warehouse: str, *words: str, capsys: pytest.CaptureFixture[str]) -> st
 
 
 def test_rows_are_filtered_sorted_and_cut(warehouse: str) -> None:
-    look = Look(columns=("broker_id", "used_percent"), equal={"cluster_id": "a"}, sort=(("used_percent", True),))
+    look = TableLook(columns=("broker_id", "used_percent"), equal={"cluster_id": "a"}, sort=(("used_percent", True),))
 
     found = look_at(warehouse, Table.VOLUME_PRESSURE, look)
 
     assert found.rows == [(1, 50.0), (2, None)]
-    assert look_at(warehouse, Table.VOLUME_PRESSURE, Look(limit=1)).total == 3
+    assert look_at(warehouse, Table.VOLUME_PRESSURE, TableLook(limit=1)).total == 3
 
 
 def test_a_quote_in_a_name_is_only_a_quote(warehouse: str) -> None:
-    assert look_at(warehouse, Table.VOLUME_PRESSURE, Look(equal={"cluster_id": "it's"})).total == 1
+    assert look_at(warehouse, Table.VOLUME_PRESSURE, TableLook(equal={"cluster_id": "it's"})).total == 1
 
 
 def test_a_column_that_is_not_there_is_a_sentence_with_those_that_are(warehouse: str) -> None:
     with pytest.raises(FleetError, match="no column size: it has cluster_id, broker_id"):
-        look_at(warehouse, Table.VOLUME_PRESSURE, Look(columns=("size",)))
+        look_at(warehouse, Table.VOLUME_PRESSURE, TableLook(columns=("size",)))
 
 
 def test_a_table_that_was_not_written_yet_is_a_sentence(warehouse: str) -> None:
     with pytest.raises(FleetError, match=r"no table forecast in .* yet"):
-        look_at(warehouse, Table.FORECAST, Look())
+        look_at(warehouse, Table.FORECAST, TableLook())
 
 
 def test_the_tables_that_are_there(warehouse: str) -> None:

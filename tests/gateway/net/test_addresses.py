@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from brimline.gateway.net import addresses
-from brimline.gateway.net.addresses import Addresses, AddressLimits, Refusal, address_of
+from brimline.gateway.net.addresses import Addresses, AddressLimits, AddressRefusal, address_of
 from brimline.gateway.net.forwarder import ForwarderSettings
 from tests.gateway.peers import PASSES, Backend, Client, Clock, Running, answer_of, frame, request, running
 from tests.waiting import eventually
@@ -90,7 +90,7 @@ def test_an_address_may_come_so_often(backend: Backend, clock: Clock, monkeypatc
 
 
 def test_a_rate_of_nothing_lets_nobody_in() -> None:
-    assert Addresses(AddressLimits(per_second=0.0)).refusal(ONE) is Refusal.TOO_FAST
+    assert Addresses(AddressLimits(per_second=0.0)).refusal(ONE) is AddressRefusal.TOO_FAST
 
 
 def test_rates_are_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

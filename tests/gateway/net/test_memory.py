@@ -24,7 +24,7 @@ from brimline.gateway.rules.sequence_memory import SequenceMemory
 from tests.gateway.peers import PASSES, Backend, Client, Running, answer_of, frame, request, requests_from, running
 from tests.gateway.test_hostile import without_records
 from tests.waiting import PATIENCE_SECONDS, eventually
-from tests.wire.produce_messages import Partition, Request, Topic, encoded_request
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, encoded_request
 
 MANY = 10_000
 FULL_ID, FREE_ID = UUID(int=1), UUID(int=2)
@@ -41,9 +41,9 @@ def resident_bytes() -> int:
 def produce_frame(*topics: tuple[str, UUID, range]) -> bytes:
     return frame(
         encoded_request(
-            Request(
+            PlainRequest(
                 topics=[
-                    Topic(name, topic_id, [Partition(number, None) for number in numbers])
+                    PlainTopic(name, topic_id, [Partition(number, None) for number in numbers])
                     for name, topic_id, numbers in topics
                 ]
             ),

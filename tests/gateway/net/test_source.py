@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from brimline.gateway.net.source import OWN_ADDRESS, Source, seen_address, source_for
+from brimline.gateway.net.source import OWN_ADDRESS, SourceAddress, seen_address, source_for
 from brimline.model import BadInput
 from brimline.settings.gateway import ANY, OWN
 from brimline.settings.layout import Address
@@ -27,7 +27,7 @@ NOT_OURS = "192.0.2.7"
     ],
 )
 def test_which_address(wish: str, family: socket.AddressFamily, upstream: str, source: str | None) -> None:
-    assert source_for(wish, family, upstream) == Source(address=source)
+    assert source_for(wish, family, upstream) == SourceAddress(address=source)
 
 
 def test_where_there_is_no_second_loopback_address_the_gateway_does_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from brimline.gateway.rules.fences import (
     follower_fences,
     standing_fences,
 )
-from brimline.gateway.rules.follower_orders import FullFollower
+from brimline.gateway.rules.follower_orders import FencedFollower
 from brimline.gateway.rules.placement import Placement
 from brimline.model import BadInput
 from brimline.service.durable_files import NotRecorded
@@ -464,8 +464,8 @@ def test_the_rows_of_the_state_document(gateway: Gateway) -> None:
 # What followers have no room for -------------------------------------------------------------------------------------
 
 
-def follower(broker: int, *partitions: tuple[str, int], reason: str = "broker 3 is full") -> FullFollower:
-    return FullFollower(broker=broker, reason=reason, partitions=partitions)
+def follower(broker: int, *partitions: tuple[str, int], reason: str = "broker 3 is full") -> FencedFollower:
+    return FencedFollower(broker=broker, reason=reason, partitions=partitions)
 
 
 def test_a_follower_without_room_fences_its_partitions_and_no_others(gateway: Gateway) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from brimline.gateway.rules.follower_orders import FullFollower, read_full_followers
+from brimline.gateway.rules.follower_orders import FencedFollower, read_full_followers
 from brimline.model import BadInput
 
 
@@ -8,7 +8,7 @@ def test_a_document_is_read_into_partitions_by_name() -> None:
     topics = [{"topic": "orders", "topicId": None, "partitions": [0, 2]}, {"topic": "clicks", "partitions": [1]}]
 
     assert read_full_followers({"3": {"reason": "no room", "topics": topics}}) == [
-        FullFollower(broker=3, reason="no room", partitions=(("orders", 0), ("orders", 2), ("clicks", 1)))
+        FencedFollower(broker=3, reason="no room", partitions=(("orders", 0), ("orders", 2), ("clicks", 1)))
     ]
     assert read_full_followers({}) == []
 

@@ -7,12 +7,12 @@ import pytest
 from brimline.gateway.net.connection import Connection
 from tests.gateway.peers import Client, frame
 from tests.gateway.test_hostile import FREE_ID, FULL_ID, real_rules
-from tests.wire.produce_messages import Partition, Request, Topic, batch, encoded_request
+from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request
 
-FULL = Topic("full", FULL_ID, [Partition(0, batch())])
-FREE = Topic("free", FREE_ID, [Partition(0, batch())])
+FULL = PlainTopic("full", FULL_ID, [Partition(0, batch())])
+FREE = PlainTopic("free", FREE_ID, [Partition(0, batch())])
 REFUSED, ALLOWED, MIXED = (
-    frame(encoded_request(Request(topics=topics), 9)) for topics in ([FULL], [FREE], [FULL, FREE])
+    frame(encoded_request(PlainRequest(topics=topics), 9)) for topics in ([FULL], [FREE], [FULL, FREE])
 )
 BURST = 1
 """Of refusals that are answered at once, at a rate of one a second."""

@@ -16,7 +16,14 @@ from brimline.wire.produce_response import Refusal, refusing_response
 from tests.gateway.peers import Client, Clock, Running, answer_of, frame, requests_from
 from tests.gateway.test_hostile import FREE_ID, FULL_ID, INVALID_RECORD, real_rules
 from tests.waiting import PATIENCE_SECONDS, eventually
-from tests.wire.produce_messages import Partition, Request, Topic, answer_read_by_oracle, batch, encoded_request
+from tests.wire.produce_messages import (
+    Partition,
+    PlainRequest,
+    PlainTopic,
+    answer_read_by_oracle,
+    batch,
+    encoded_request,
+)
 
 TOPIC_AUTHORIZATION_FAILED, OUT_OF_ORDER, KAFKA_STORAGE_ERROR = 29, 45, 56
 BY_NAME, BY_ID = 9, 13
@@ -65,8 +72,8 @@ def produced(
     *parts: tuple[str, int], producer_id: int = 5, sequence: int = 3, version: int = BY_NAME, acks: int = -1
 ) -> bytes:
     records = batch(producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
-    topics = [Topic(name, IDS[name], [Partition(number, records)]) for name, number in parts]
-    return frame(encoded_request(Request(topics=topics, acks=acks), version))
+    topics = [PlainTopic(name, IDS[name], [Partition(number, records)]) for name, number in parts]
+    return frame(encoded_request(PlainRequest(topics=topics, acks=acks), version))
 
 
 def codes(client: Client, version: int = BY_NAME) -> list[int]:

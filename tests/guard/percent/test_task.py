@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.guard.percent.percentages import Column
+from brimline.guard.percent.percentages import PercentColumn
 from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.model import Bytes, Failure, FailureKind, Reason, TopicPartition
 from brimline.model.partitions import TopicRetention
@@ -38,7 +38,7 @@ def broker() -> FakeBroker:
     return answers
 
 
-def shown(column: Column | None) -> dict[tuple[str, ...], int]:
+def shown(column: PercentColumn | None) -> dict[tuple[str, ...], int]:
     assert column is not None
     return dict(zip(column.rows, column.values.tolist(), strict=True))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger.entries import CameBack, GivenUp, GivenUpTrim, Paused, Plan, Request, Resumed
+from brimline.act.ledger.entries import CameBack, GivenUp, GivenUpTrim, Paused, Plan, Requested, Resumed
 from brimline.decide.disk_state import DiskState
 from brimline.guard.reclaim.cycles import LEFT_BEHIND, SUPERSEDED
 from brimline.guard.reclaim.report import Doing
@@ -78,7 +78,7 @@ def test_the_oldest_go_until_the_device_is_under_its_ceiling(broker: SmallBroker
 
 def test_it_is_on_record_before_it_is_sent(broker: SmallBroker, guarded: Guarded) -> None:
     seen: list[bool] = []
-    broker.before_trim = lambda: seen.append(bool(plans(guarded)) and isinstance(guarded.entries()[-1], Request))
+    broker.before_trim = lambda: seen.append(bool(plans(guarded)) and isinstance(guarded.entries()[-1], Requested))
 
     guarded.run(10)
 

@@ -6,7 +6,7 @@ from struct import pack, unpack_from
 from types import SimpleNamespace
 from typing import Any
 
-from brimline.torture.hostile.attack import Attacker, Tally, culprits
+from brimline.torture.hostile.attack import Attacker, AttackTally, culprits
 from brimline.torture.hostile.frames import BATCH_FRAMES, FENCED, Frames
 from brimline.torture.hostile.sides import Side
 
@@ -43,8 +43,8 @@ class Pretended:
             writer.close()
 
 
-def attacked(gateway: Pretended, broker: Pretended, batches: int) -> tuple[Tally, list[tuple[str, bytes]]]:
-    async def go() -> tuple[Tally, Any]:
+def attacked(gateway: Pretended, broker: Pretended, batches: int) -> tuple[AttackTally, list[tuple[str, bytes]]]:
+    async def go() -> tuple[AttackTally, Any]:
         sides = []
         for each in (gateway, broker):
             server = await asyncio.start_server(each.serve, "127.0.0.1", 0)

@@ -6,17 +6,17 @@ import pytest
 
 from brimline.torture.hostile.frames import CLEAR, FENCED, Name
 from brimline.torture.hostile.judge import complaint
-from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request
-from brimline.torture.hostile.sides import Fate, Kind
+from brimline.torture.hostile.produce import Partition, PlainRequest, PlainTopic, batch, encoded_request
+from brimline.torture.hostile.sides import Fate, FrameKind
 from tests.wire.produce_messages import Answer, AnsweredPartition, AnsweredTopic, encoded_answer
 
-ENDED, SILENT = Fate(Kind.ENDED), Fate(Kind.SILENT)
+ENDED, SILENT = Fate(FrameKind.ENDED), Fate(FrameKind.SILENT)
 METADATA = pack(">ihhihi", 14, 3, 1, 0, -1, -1)
 
 
 def asked(*names: Name, version: int = 9, acks: int = -1) -> bytes:
-    topics = [Topic(name.word, name.topic_id, [Partition(0, batch())]) for name in names]
-    payload = encoded_request(Request(topics=topics, acks=acks), version)
+    topics = [PlainTopic(name.word, name.topic_id, [Partition(0, batch())]) for name in names]
+    payload = encoded_request(PlainRequest(topics=topics, acks=acks), version)
     return pack(">i", len(payload)) + payload
 
 
@@ -25,7 +25,7 @@ def answered(codes: dict[Name, int], version: int = 9, offset: int = 5) -> Fate:
         AnsweredTopic(name.word, name.topic_id, [AnsweredPartition(0, code, base_offset=offset)])
         for name, code in codes.items()
     ]
-    return Fate(Kind.ANSWERED, encoded_answer(Answer(topics), version)[4:])
+    return Fate(FrameKind.ANSWERED, encoded_answer(Answer(topics), version)[4:])
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
@@ -43,23 +43,23 @@ def test_ending_what_a_broker_answers_is_a_violation() -> None:
     assert "connection ended" in str(complaint(asked(FENCED), ENDED, answered({FENCED: 0})))
     assert "connection ended" in str(complaint(asked(CLEAR), ENDED, answered({CLEAR: 0})))
     assert complaint(asked(FENCED), ENDED, ENDED) is None
-    assert complaint(asked(FENCED, acks=0), ENDED, Fate(Kind.UNANSWERED)) is None
+    assert complaint(asked(FENCED, acks=0), ENDED, Fate(FrameKind.UNANSWERED)) is None
 
 
 def test_what_is_not_fenced_has_the_same_fate() -> None:
     assert complaint(asked(CLEAR), answered({CLEAR: 0}, offset=1), answered({CLEAR: 0}, offset=2)) is None
     assert complaint(asked(CLEAR), answered({CLEAR: 0}), answered({CLEAR: 2})) is not None
-    assert complaint(METADATA, SILENT, Fate(Kind.ANSWERED, b"x")) is not None
+    assert complaint(METADATA, SILENT, Fate(FrameKind.ANSWERED, b"x")) is not None
     assert complaint(METADATA, SILENT, SILENT) is None
 
 
 def test_an_answer_that_only_the_gateway_makes_unreadable_is_a_violation() -> None:
-    assert "cannot be read" in str(complaint(asked(CLEAR), Fate(Kind.ANSWERED, b"\0"), answered({CLEAR: 0})))
+    assert "cannot be read" in str(complaint(asked(CLEAR), Fate(FrameKind.ANSWERED, b"\0"), answered({CLEAR: 0})))
 
 
 def test_one_byte_more_behind_version_5_asks_for_another_layout() -> None:
     frame = bytes.fromhex("0000001d002300050000000100016300020866656e63652d610200000000000000")
-    shipped, with_remote_sizes = Fate(Kind.ANSWERED, bytes(8)), Fate(Kind.ANSWERED, bytes(24))
+    shipped, with_remote_sizes = Fate(FrameKind.ANSWERED, bytes(8)), Fate(FrameKind.ANSWERED, bytes(24))
 
     assert complaint(frame, with_remote_sizes, shipped) is None
 
@@ -72,8 +72,8 @@ def test_a_request_that_a_broker_refuses_as_a_whole_may_be_good_without_its_fenc
 
 
 def test_a_name_within_the_records_makes_another_request_of_the_twins() -> None:
-    topics = [Topic(FENCED.word, FENCED.topic_id, [Partition(0, batch(value=FENCED.word.encode()))])]
-    payload = encoded_request(Request(topics=topics), 9)
+    topics = [PlainTopic(FENCED.word, FENCED.topic_id, [Partition(0, batch(value=FENCED.word.encode()))])]
+    payload = encoded_request(PlainRequest(topics=topics), 9)
     frame = pack(">i", len(payload)) + payload
 
     assert complaint(frame, ENDED, answered({FENCED: 0})) is None

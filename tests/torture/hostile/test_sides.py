@@ -5,8 +5,8 @@ from struct import pack, unpack_from
 
 import pytest
 
-from brimline.torture.hostile.produce import Partition, Request, Topic, encoded_request
-from brimline.torture.hostile.sides import Fate, Kind, Side
+from brimline.torture.hostile.produce import Partition, PlainRequest, PlainTopic, encoded_request
+from brimline.torture.hostile.sides import Fate, FrameKind, Side
 
 ANSWERS, ENDS, IS_SILENT = 3, 99, 98
 
@@ -34,7 +34,7 @@ def frame(api_key: int, position: int, rest: bytes = b"\xff\xff") -> bytes:
 
 
 def without_acks(position: int) -> bytes:
-    payload = encoded_request(Request(topics=[Topic("t", None, [Partition(0, b"x")])], acks=0), 7)
+    payload = encoded_request(PlainRequest(topics=[PlainTopic("t", None, [Partition(0, b"x")])], acks=0), 7)
     return pack(">i", len(payload)) + payload[:4] + pack(">i", position) + payload[8:]
 
 
@@ -52,16 +52,16 @@ def fates(*frames: bytes) -> tuple[list[Fate], int]:
 def test_all_are_answered_on_one_connection() -> None:
     found, connections = fates(*(frame(ANSWERS, position) for position in range(100)))
 
-    assert {fate.kind for fate in found} == {Kind.ANSWERED}
+    assert {fate.kind for fate in found} == {FrameKind.ANSWERED}
     assert connections == 1
 
 
-@pytest.mark.parametrize(("bad", "kind"), [(ENDS, Kind.ENDED), (IS_SILENT, Kind.SILENT)])
+@pytest.mark.parametrize(("bad", "kind"), [(ENDS, FrameKind.ENDED), (IS_SILENT, FrameKind.SILENT)])
 @pytest.mark.parametrize("position", [0, 3, 9])
-def test_the_frame_that_did_it_is_found_and_the_others_go_on(bad: int, kind: Kind, position: int) -> None:
+def test_the_frame_that_did_it_is_found_and_the_others_go_on(bad: int, kind: FrameKind, position: int) -> None:
     found, connections = fates(*(frame(bad if each == position else ANSWERS, each) for each in range(10)))
 
-    assert [fate.kind for fate in found] == [kind if each == position else Kind.ANSWERED for each in range(10)]
+    assert [fate.kind for fate in found] == [kind if each == position else FrameKind.ANSWERED for each in range(10)]
     assert connections == (1 if position == 9 else 2)
 
 
@@ -71,15 +71,15 @@ def test_what_needs_no_answer_is_not_waited_for(position: int) -> None:
         *(without_acks(each) if each == position else frame(ANSWERS, each) for each in range(10))
     )
 
-    assert [fate.kind for fate in found].index(Kind.UNANSWERED) == position
-    assert sum(fate.kind is Kind.ANSWERED for fate in found) == 9
+    assert [fate.kind for fate in found].index(FrameKind.UNANSWERED) == position
+    assert sum(fate.kind is FrameKind.ANSWERED for fate in found) == 9
     assert connections == 1
 
 
 def test_names_are_the_sides_own_and_answers_are_told_in_the_frames_words() -> None:
     ((fate,), _) = fates(frame(ANSWERS, 0, b"word-a!"))
 
-    assert fate == Fate(Kind.ANSWERED, b"word-a!")
+    assert fate == Fate(FrameKind.ANSWERED, b"word-a!")
 
 
 def test_a_frame_that_lies_about_its_length_does_not_eat_the_next() -> None:
@@ -87,4 +87,4 @@ def test_a_frame_that_lies_about_its_length_does_not_eat_the_next() -> None:
 
     found, _ = fates(frame(ANSWERS, 0), liar, frame(ANSWERS, 2))
 
-    assert [fate.kind for fate in found] == [Kind.ANSWERED, Kind.SILENT, Kind.ANSWERED]
+    assert [fate.kind for fate in found] == [FrameKind.ANSWERED, FrameKind.SILENT, FrameKind.ANSWERED]

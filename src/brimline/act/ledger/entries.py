@@ -105,7 +105,7 @@ class RequestedTrim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Requested:
     """Is on the disk before the request is sent; that it was sent is not certain."""
 
     cycle: CycleId
@@ -122,7 +122,7 @@ class AnsweredTrim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answered:
     cycle: CycleId
     trims: tuple[AnsweredTrim, ...]
 
@@ -169,7 +169,7 @@ class GivenUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class CycleEnded:
     """Every trim of the cycle has ended."""
 
     cycle: CycleId
@@ -229,7 +229,7 @@ class Resumed:
     reason: str
 
 
-CycleEntry: TypeAlias = Plan | Request | Answer | CameBack | GivenUp | Ended
+CycleEntry: TypeAlias = Plan | Requested | Answered | CameBack | GivenUp | CycleEnded
 Entry: TypeAlias = CycleEntry | BallastEntry | CordonEntry | Paused | Resumed
 
 

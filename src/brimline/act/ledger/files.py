@@ -73,7 +73,7 @@ def read_line(line: bytes) -> Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
+class LedgerLines:
     """``good_bytes``: up to the end of the last line that was written whole. ``damaged``: lines before that which count
     for nothing, and ``entries_before_damage``: the last of them stood behind so many entries."""
 
@@ -83,7 +83,7 @@ class Lines:
     entries_before_damage: int
 
 
-def read_lines(content: bytes) -> Lines:
+def read_lines(content: bytes) -> LedgerLines:
     """Raises ``BadLine`` for an entry of another version: what it means, and perhaps forbids, is not known."""
     recorded: list[Recorded] = []
     position = good = damaged = since_good = entries_before_damage = 0
@@ -99,7 +99,7 @@ def read_lines(content: bytes) -> Lines:
             if since_good:
                 entries_before_damage = len(recorded) - 1
             good, damaged, since_good = position, damaged + since_good, 0
-    return Lines(
+    return LedgerLines(
         recorded=tuple(recorded), good_bytes=good, damaged=damaged, entries_before_damage=entries_before_damage
     )
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from brimline.act.ledger.entries import (
-    Answer,
+    Answered,
     AnsweredTrim,
     BallastAct,
     BallastEntry,
     CameBack,
     CordonAct,
     CordonEntry,
+    CycleEnded,
     CycleId,
-    Ended,
     Entry,
     FreedTrim,
     GivenUp,
@@ -23,7 +23,7 @@ from brimline.act.ledger.entries import (
     Paused,
     Plan,
     PlannedTrim,
-    Request,
+    Requested,
     RequestedTrim,
     Resumed,
     SegmentRange,
@@ -155,9 +155,9 @@ def _planned_trim(
     )
 
 
-def _request(fields: Fields) -> Request:
+def _request(fields: Fields) -> Requested:
     rows = [[_number(value) for value in row] for row in fields.rows(REQUEST_COLUMNS)]
-    return Request(
+    return Requested(
         cycle=fields.cycle,
         trims=tuple(
             RequestedTrim(
@@ -171,8 +171,8 @@ def _request(fields: Fields) -> Request:
     )
 
 
-def _answer(fields: Fields) -> Answer:
-    return Answer(
+def _answer(fields: Fields) -> Answered:
+    return Answered(
         cycle=fields.cycle,
         trims=tuple(
             AnsweredTrim(
@@ -206,8 +206,8 @@ def _given_up(fields: Fields) -> GivenUp:
     )
 
 
-def _ended(fields: Fields) -> Ended:
-    return Ended(
+def _ended(fields: Fields) -> CycleEnded:
+    return CycleEnded(
         cycle=fields.cycle,
         done=fields.number("done"),
         abandoned=fields.number("abandoned"),

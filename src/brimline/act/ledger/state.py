@@ -10,20 +10,20 @@ from datetime import datetime
 from enum import Enum
 
 from brimline.act.ledger.entries import (
-    Answer,
+    Answered,
     BallastEntry,
     CameBack,
     CordonAct,
     CordonEntry,
+    CycleEnded,
     CycleEntry,
     CycleId,
-    Ended,
     GivenUp,
     Paused,
     Plan,
     PlannedTrim,
     Recorded,
-    Request,
+    Requested,
     Resumed,
     TrimNumber,
 )
@@ -157,7 +157,7 @@ class LedgerState:
         if cycle is None:
             return  # its plan was on a line that is damaged: without it nothing can be done, nor be done too often
         cycle.last_at = at
-        if isinstance(entry, Ended):
+        if isinstance(entry, CycleEnded):
             cycle.ended_at = at
             if not self.keeps_ended:
                 del self.cycles[entry.cycle]
@@ -165,9 +165,9 @@ class LedgerState:
         _apply_to_trims(entry, cycle.trims, at)
 
 
-def _apply_to_trims(entry: Request | Answer | CameBack | GivenUp, trims: list[TrimRecord], at: datetime) -> None:
+def _apply_to_trims(entry: Requested | Answered | CameBack | GivenUp, trims: list[TrimRecord], at: datetime) -> None:
     match entry:
-        case Request():
+        case Requested():
             for requested in entry.trims:
                 trim = trims[requested.number]
                 trim.phase = TrimPhase.REQUESTED
@@ -175,7 +175,7 @@ def _apply_to_trims(entry: Request | Answer | CameBack | GivenUp, trims: list[Tr
                 trim.requested_at = at
                 if trim.present_bytes is None:
                     trim.present_bytes = requested.present_bytes
-        case Answer():
+        case Answered():
             for answered in entry.trims:
                 trim = trims[answered.number]
                 trim.low_watermark, trim.error = answered.low_watermark, answered.error

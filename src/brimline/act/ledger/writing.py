@@ -13,17 +13,17 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from brimline.act.ledger.entries import (
-    Answer,
+    Answered,
     BallastEntry,
     CameBack,
     CordonEntry,
+    CycleEnded,
     CycleId,
-    Ended,
     Entry,
     GivenUp,
     Paused,
     Plan,
-    Request,
+    Requested,
     Resumed,
 )
 
@@ -61,10 +61,10 @@ def document_of(entry: Entry) -> dict[str, object]:
     match entry:
         case Plan():
             return {"kind": "plan", "cycle": entry.cycle, **_plan_document(entry)}
-        case Request():
+        case Requested():
             requested = [(trim.number, trim.leader, trim.log_start, trim.present_bytes) for trim in entry.trims]
             return _with_rows("request", entry.cycle, REQUEST_COLUMNS, requested)
-        case Answer():
+        case Answered():
             answered = [(trim.number, trim.low_watermark, trim.error and bounded(trim.error)) for trim in entry.trims]
             return _with_rows("answer", entry.cycle, ANSWER_COLUMNS, answered)
         case CameBack():
@@ -73,7 +73,7 @@ def document_of(entry: Entry) -> dict[str, object]:
         case GivenUp():
             given_up = [(trim.number, bounded(trim.why), trim.freed_bytes) for trim in entry.trims]
             return _with_rows(entry.act.value, entry.cycle, GIVEN_UP_COLUMNS, given_up)
-        case Ended():
+        case CycleEnded():
             return {
                 "kind": "ended",
                 "cycle": entry.cycle,

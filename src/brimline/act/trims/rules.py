@@ -74,7 +74,7 @@ class Problem:
     may_pass: bool
 
 
-class Verdict(Enum):
+class TrimVerdict(Enum):
     SEND = "send"
     IS_THERE = "is-there"
     """The log start is where the trim would put it, or beyond: whoever did it, there is nothing to ask for."""
@@ -82,9 +82,11 @@ class Verdict(Enum):
     """And its files are gone."""
 
 
-def judge(planned: PlannedTrim, now: PartitionNow | Problem, left: Left, *, was_asked_for: bool) -> Verdict | Problem:
+def judge(
+    planned: PlannedTrim, now: PartitionNow | Problem, left: Left, *, was_asked_for: bool
+) -> TrimVerdict | Problem:
     if was_asked_for and not left.files:
-        return Verdict.IS_GONE
+        return TrimVerdict.IS_GONE
     if isinstance(now, Problem):
         return now
     if now.topic_id != planned.topic_id:
@@ -94,12 +96,12 @@ def judge(planned: PlannedTrim, now: PartitionNow | Problem, left: Left, *, was_
     if _DELETE not in now.cleanup_policy:
         return _final("the topic is only compacted by now (cleanup.policy): Kafka trims no such topic")
     if now.log_start >= planned.target:
-        return Verdict.IS_THERE if left.files else Verdict.IS_GONE
+        return TrimVerdict.IS_THERE if left.files else TrimVerdict.IS_GONE
     if now.high_watermark < planned.target:
         return _final(f"its high watermark is {now.high_watermark}, below the planned offset {planned.target}")
     if not left.files:
         return _final(f"its segments are no longer in {planned.log_dir}: a trim would free nothing there")
-    return Verdict.SEND
+    return TrimVerdict.SEND
 
 
 def refusal(error: KafkaError, partition: TopicPartition) -> Problem:

@@ -20,31 +20,31 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from brimline.act.ledger.entries import (
-    Answer,
+    Answered,
     AnsweredTrim,
     CameBack,
+    CycleEnded,
     CycleEntry,
     CycleId,
-    Ended,
     FreedTrim,
     GivenUp,
     GivenUpAct,
     GivenUpTrim,
     Plan,
     PlannedTrim,
-    Request,
+    Requested,
     RequestedTrim,
     TrimNumber,
 )
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import TrimPhase
-from brimline.act.trims.rules import Left, PartitionNow, Problem, TrimPace, Verdict, judge
+from brimline.act.trims.rules import Left, PartitionNow, Problem, TrimPace, TrimVerdict, judge
 from brimline.model import BrokerId, Bytes, ObservationFailed, Offset, TopicPartition, human_span
 
 _LOOKED_AFTER_AT_ONCE = 500
 
 
-class Cluster(Protocol):
+class TrimmedCluster(Protocol):
     """``TrimCluster`` is a real one."""
 
     def look(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]: ...
@@ -78,7 +78,7 @@ class TrimExecutor:
         self,
         ledger: Ledger,
         cycle: CycleId,
-        cluster: Cluster,
+        cluster: TrimmedCluster,
         files_left: Callable[[Sequence[PlannedTrim]], Sequence[Left]],
         seconds: Callable[[], float],
         pace: TrimPace,
@@ -232,9 +232,9 @@ class TrimExecutor:
             verdict = judge(self._planned(number), look, left, was_asked_for=self._was_asked_for(number))
             if isinstance(verdict, Problem):
                 abandoned += self._in_trouble(number, verdict)
-            elif verdict is Verdict.IS_GONE:
+            elif verdict is TrimVerdict.IS_GONE:
                 gone.append(self._freed(number))
-            elif verdict is Verdict.IS_THERE:
+            elif verdict is TrimVerdict.IS_THERE:
                 self._is_there(number)
             else:
                 assert isinstance(look, PartitionNow)
@@ -255,7 +255,7 @@ class TrimExecutor:
             return
         targets = {self._planned(trim.number).partition: self._planned(trim.number).target for trim in wanting}
         leaders = {self._planned(trim.number).partition: trim.leader for trim in wanting}
-        self._append(Request(cycle=self.cycle.plan.cycle, trims=tuple(wanting)))
+        self._append(Requested(cycle=self.cycle.plan.cycle, trims=tuple(wanting)))
         if self._has_ended:
             return
         try:
@@ -264,7 +264,7 @@ class TrimExecutor:
             outcomes = dict.fromkeys(targets, Problem(why=failed.failure.message, may_pass=True))
         by_number = {trim.number: outcomes[self._planned(trim.number).partition] for trim in wanting}
         answered = tuple(_answered(number, outcome) for number, outcome in by_number.items())
-        self._append(Answer(cycle=self.cycle.plan.cycle, trims=answered))
+        self._append(Answered(cycle=self.cycle.plan.cycle, trims=answered))
         abandoned: list[GivenUpTrim] = []
         for number, outcome in by_number.items():
             if isinstance(outcome, Problem):
@@ -341,7 +341,7 @@ class TrimExecutor:
 
     def _end(self) -> None:
         self._append(
-            Ended(
+            CycleEnded(
                 cycle=self.cycle.plan.cycle,
                 done=self.cycle.count(TrimPhase.DONE),
                 abandoned=self.cycle.count(TrimPhase.ABANDONED),

@@ -9,7 +9,7 @@ from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from brimline.cli.shared.output import console_on
-from brimline.fleet.session.progress import Lines, Progress, Step
+from brimline.fleet.session.progress import Lines, Progress, RunStep
 from brimline.model import human_count
 
 
@@ -20,7 +20,7 @@ class Terminal:
         self._live = live
         self._task: TaskID | None = None
 
-    def show(self, step: Step) -> None:
+    def show(self, step: RunStep) -> None:
         if step.seconds is not None:
             self._end(step)
             return
@@ -29,7 +29,7 @@ class Terminal:
             self._task = self._live.add_task(f"{step.name}{files}", total=None)
         self._live.update(self._task, description=f"{step.name}{files}")
 
-    def _end(self, step: Step) -> None:
+    def _end(self, step: RunStep) -> None:
         if self._task is not None:
             self._live.remove_task(self._task)
             self._task = None

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.shared.output import writing_to
     from brimline.fleet.session.errors import FleetError
     from brimline.fleet.tables.catalogue import Table
-    from brimline.fleet.tables.show import Look, look_at, tables_in
+    from brimline.fleet.tables.show import TableLook, look_at, tables_in
 
     output = args.output or ("table" if sys.stdout.isatty() else "csv")
     if args.table is None:
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         raise FleetError(f"there is no table {args.table}: choose one of {', '.join(table.value for table in Table)}")
     equal = {"cluster_id": args.cluster, "broker_id": args.broker, "topic": args.topic}
     limit = _AS_MANY if output == "table" and args.limit is None and not args.all else args.limit
-    look = Look(
+    look = TableLook(
         columns=args.columns,
         equal={name: value for name, value in equal.items() if value is not None},
         sort=args.sort,

@@ -25,7 +25,7 @@ import json
 from typing import TextIO
 
 from brimline.cli.ledger.for_programs import moment_text
-from brimline.fleet.simulate.simulate import DeviceOutcome, Simulation, TopicOutcome
+from brimline.fleet.simulate.simulate import SimulatedDevice, Simulation, TopicOutcome
 
 
 def write_simulation_json(found: Simulation, out: TextIO) -> None:
@@ -78,7 +78,7 @@ def _topic(topic: TopicOutcome) -> dict[str, object]:
     }
 
 
-def _device(device: DeviceOutcome) -> dict[str, object]:
+def _device(device: SimulatedDevice) -> dict[str, object]:
     return {
         "cluster": device.cluster_id,
         "broker": device.broker_id,

@@ -8,7 +8,7 @@ from rich.text import Text
 from brimline.cli.shared.columns import Column, column_lines
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.shared.output import console_on, print_hanging
-from brimline.fleet.simulate.simulate import DeviceOutcome, Simulation, TopicOutcome
+from brimline.fleet.simulate.simulate import SimulatedDevice, Simulation, TopicOutcome
 from brimline.fleet.simulate.what_if import RetentionRule, WhatIf
 from brimline.model import counted, human_bytes, human_count, human_percent, human_span, used_percent
 from brimline.model.reclaim import CEILING_OFF
@@ -121,12 +121,12 @@ def _device_lines(found: Simulation, glyphs: Glyphs) -> Iterator[Text]:
         yield Text("  no volume would refuse Produce, and every ceiling would be held", "green")
 
 
-def _soonest(device: DeviceOutcome) -> tuple[int, int]:
+def _soonest(device: SimulatedDevice) -> tuple[int, int]:
     days = [day for day in (device.full_on_day, device.ceiling_missed_on_day) if day is not None]
     return min(days), -device.refused_bytes
 
 
-def _trouble(device: DeviceOutcome) -> str:
+def _trouble(device: SimulatedDevice) -> str:
     parts = []
     if device.full_on_day is not None:
         refused = f", {human_bytes(device.refused_bytes)} in all" if device.refused_bytes else ""
@@ -140,7 +140,7 @@ def _trouble(device: DeviceOutcome) -> str:
     return f"{printable(place)}: {'; '.join(parts)} ({used})"
 
 
-def _used(device: DeviceOutcome, used: int | None) -> str:
+def _used(device: SimulatedDevice, used: int | None) -> str:
     if used is None or device.total_bytes is None:
         return "unknown"
     return f"{human_percent(used_percent(device.total_bytes, device.total_bytes - used))} used"

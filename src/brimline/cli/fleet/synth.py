@@ -12,7 +12,7 @@ from brimline.cli.fleet.command import span_seconds
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
     from brimline.fleet.synth.spec import FleetSpec
-    from brimline.fleet.synth.synth import Written
+    from brimline.fleet.synth.synth import WrittenFleet
 
 _FIRST_YEAR, _LAST_YEAR = 2011, 2200  # of Kafka, and of what a plan can count with
 _TO_LINE_START_AND_CLEAR = "\r\x1b[K"
@@ -161,7 +161,7 @@ class _SynthLine:
         self._begin = time.monotonic()
         self._is_shown = sys.stderr.isatty()
 
-    def draw(self, written: "Written") -> None:
+    def draw(self, written: "WrittenFleet") -> None:
         if self._is_shown:
             seconds = max(time.monotonic() - self._begin, 1e-3)
             rate = (written.segments + written.replicas) / seconds

@@ -12,7 +12,7 @@ from brimline.guard.reclaim.preview import Preview
 from brimline.model import BrimlineError, counted, human_bytes, human_count
 
 if TYPE_CHECKING:
-    from brimline.guard.reclaim.hand import Progress
+    from brimline.guard.reclaim.hand import CycleProgress
 
 
 def refuse_without_terminal(answers: TextIO) -> None:
@@ -62,7 +62,7 @@ def status_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
         draw("")
 
 
-def progress_text(progress: "Progress", *, is_waiting: bool) -> str:
+def progress_text(progress: "CycleProgress", *, is_waiting: bool) -> str:
     trims = human_count(progress.trims)
     if progress.sent < progress.trims:
         return f"trimming: {human_count(progress.sent)} of {trims} partitions asked for"

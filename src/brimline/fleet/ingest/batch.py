@@ -25,9 +25,9 @@ from brimline.fleet.ingest.file import SECTION_TABLES, rows_of, taken_at
 from brimline.fleet.ingest.judge import (
     EXAMINED,
     Accepted,
+    FileVerdict,
     Known,
-    Refused,
-    Verdict,
+    RefusedFile,
     examined_from_rows,
     examined_rows,
     judge,
@@ -77,7 +77,7 @@ class BatchIngest:
             closed_before=closed[0][0],
         )
 
-    def _refuse(self, spark: SparkSession, verdict: Verdict, batch: BatchName, now: datetime) -> None:
+    def _refuse(self, spark: SparkSession, verdict: FileVerdict, batch: BatchName, now: datetime) -> None:
         if verdict.refused:
             rows = local_rows(spark, Table.QUARANTINE, [quarantine_row(each, now) for each in verdict.refused])
             self.warehouse.append_once(rows, Table.QUARANTINE, batch)
@@ -156,7 +156,7 @@ def _segment_snapshot_row(file: Accepted) -> dict[str, object]:
     return _of_snapshot(file.header) | rows
 
 
-def quarantine_row(file: Refused, now: datetime) -> dict[str, object]:
+def quarantine_row(file: RefusedFile, now: datetime) -> dict[str, object]:
     known = {} if file.header is None else _of_snapshot(file.header)
     row = {name: known.get(name) for name in ARROW[Table.QUARANTINE].names}
     return row | {c.PATH: file.path, c.REASON: file.reason, c.DETAIL: file.detail, c.SEEN_AT: now}
@@ -172,7 +172,7 @@ def refuse_empty(spark: SparkSession, landing: str, warehouse: Warehouse) -> int
     if new:
         now, reason = datetime.now(UTC), QuarantineReason.NOT_PARQUET.value
         rows = [
-            quarantine_row(Refused(path=path, reason=reason, detail="the file is empty", header=None), now)
+            quarantine_row(RefusedFile(path=path, reason=reason, detail="the file is empty", header=None), now)
             for path in new
         ]
         warehouse.append(local_rows(spark, Table.QUARANTINE, rows), Table.QUARANTINE)

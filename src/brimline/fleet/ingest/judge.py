@@ -56,7 +56,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedFile:
     path: str
     reason: str
     detail: str
@@ -64,14 +64,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class FileVerdict:
     accepted: tuple[Accepted, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedFile, ...]
 
 
-def judge(files: Iterable[Examined], known: Known, now: datetime) -> Verdict:
+def judge(files: Iterable[Examined], known: Known, now: datetime) -> FileVerdict:
     accepted: list[Accepted] = []
-    refused: list[Refused] = []
+    refused: list[RefusedFile] = []
     taken_from = dict(known.snapshots)
     for file in sorted(files, key=lambda each: each.path):
         if file.path in known.refused:
@@ -88,7 +88,7 @@ def judge(files: Iterable[Examined], known: Known, now: datetime) -> Verdict:
             continue
         taken_from[file.header.snapshot_id] = file.path
         accepted.append(Accepted(path=file.path, file_bytes=file.file_bytes, header=file.header))
-    return Verdict(accepted=tuple(accepted), refused=tuple(refused))
+    return FileVerdict(accepted=tuple(accepted), refused=tuple(refused))
 
 
 def _objection(
@@ -104,8 +104,8 @@ def _objection(
     return None
 
 
-def _refused(file: Examined, reason: QuarantineReason | FleetReason, detail: str) -> Refused:
-    return Refused(path=file.path, reason=reason.value, detail=detail, header=file.header)
+def _refused(file: Examined, reason: QuarantineReason | FleetReason, detail: str) -> RefusedFile:
+    return RefusedFile(path=file.path, reason=reason.value, detail=detail, header=file.header)
 
 
 EXAMINED = StructType(

@@ -17,7 +17,7 @@ from brimline.fleet.ingest.findings import run_findings
 from brimline.fleet.ingest.ingest import FILES_PER_BATCH, IngestReport, ingest
 from brimline.fleet.jobs.jobs import JOBS, Job, run_job
 from brimline.fleet.session.errors import JobFailed, LandingFailed, SparkGone, said_by
-from brimline.fleet.session.progress import Progress, Step
+from brimline.fleet.session.progress import Progress, RunStep
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.warehouse import Warehouse
 
@@ -68,7 +68,7 @@ def run_round(
     return RoundReport(ingest=report, failures=failures)
 
 
-def _run(job: Job, spark: SparkSession, warehouse: Warehouse, now: datetime, step: Step) -> None:
+def _run(job: Job, spark: SparkSession, warehouse: Warehouse, now: datetime, step: RunStep) -> None:
     try:
         run_job(job, spark, warehouse, now)
         step.rows = warehouse.read(spark, job.name).count()

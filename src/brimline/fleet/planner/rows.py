@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from brimline.decide.reclaim.plan import plan
 from brimline.fleet.planner.broker_snapshot import BrokerSnapshot
-from brimline.fleet.planner.tasks import BrokerRows, Failed
+from brimline.fleet.planner.tasks import BrokerRows, FailedBroker
 from brimline.model.reclaim import TopicTable
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan
 from brimline.model.scan import Int64Column
@@ -74,7 +74,7 @@ def plan_rows(broker: BrokerSnapshot) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=PLAN_ROWS)
 
 
-def failure_row(failed: Failed) -> pa.RecordBatch:
+def failure_row(failed: FailedBroker) -> pa.RecordBatch:
     file = failed.file
     row = {
         "cluster_id": file.cluster_id,

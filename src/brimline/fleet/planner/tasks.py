@@ -37,7 +37,7 @@ class SnapshotFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FailedBroker:
     """A file that is not what it was when it was taken in, or tables that contradict each other."""
 
     file: SnapshotFile
@@ -49,13 +49,13 @@ class BrokerRows:
     """From a broker to its rows; both functions are of a module, so that they can be sent to where the work is."""
 
     of_broker: Callable[[BrokerSnapshot], pa.RecordBatch]
-    of_failure: Callable[[Failed], pa.RecordBatch]
+    of_failure: Callable[[FailedBroker], pa.RecordBatch]
 
     def of_file(self, file: SnapshotFile) -> pa.RecordBatch:
         try:
             return self.of_broker(read_broker_at(file.path))
         except (BadSnapshot, ValueError) as error:
-            return self.of_failure(Failed(file=file, why=str(error)))
+            return self.of_failure(FailedBroker(file=file, why=str(error)))
 
 
 Files: TypeAlias = Sequence[SnapshotFile]

@@ -14,7 +14,7 @@ _ENOUGH_ROWS = 1000
 
 
 @dataclass(slots=True, kw_only=True)
-class Step:
+class RunStep:
     """A part of a run, while it goes on and after."""
 
     name: str
@@ -40,7 +40,7 @@ class Step:
 
 
 class Display(Protocol):
-    def show(self, step: Step) -> None:
+    def show(self, step: RunStep) -> None:
         """Called when a step begins, moves on or ends."""
 
 
@@ -50,7 +50,7 @@ class Lines:
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def show(self, step: Step) -> None:
+    def show(self, step: RunStep) -> None:
         if step.seconds is not None:
             print(step.sentence, file=self._out, flush=True)
 
@@ -61,8 +61,8 @@ class Progress:
         self._clock = clock
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Step]:
-        step = Step(name=name, began=self._clock())
+    def step(self, name: str) -> Iterator[RunStep]:
+        step = RunStep(name=name, began=self._clock())
         self._display.show(step)
         try:
             yield step
@@ -73,6 +73,6 @@ class Progress:
             step.seconds = self._clock() - step.began
             self._display.show(step)
 
-    def files(self, step: Step, count: int) -> None:
+    def files(self, step: RunStep, count: int) -> None:
         step.files = count
         self._display.show(step)

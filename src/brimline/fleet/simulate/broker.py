@@ -8,7 +8,7 @@ from brimline.decide.disk_state import DiskLimits
 from brimline.decide.reclaim import kernel
 from brimline.decide.reclaim.device import each_device
 from brimline.fleet.planner.broker_snapshot import BrokerSnapshot
-from brimline.fleet.planner.tasks import Failed
+from brimline.fleet.planner.tasks import FailedBroker
 from brimline.fleet.simulate.state import DAY_MS, Day, first_day, inflow, next_day
 from brimline.fleet.simulate.what_if import WhatIf
 from brimline.model.quantities import Bytes
@@ -113,7 +113,7 @@ def fence(what_if: WhatIf, broker: BrokerSnapshot, device: int) -> int | None:
     return max(min(most), 0) if most else None
 
 
-def failure_row(failed: Failed) -> pa.RecordBatch:
+def failure_row(failed: FailedBroker) -> pa.RecordBatch:
     file = failed.file
     row = {
         "cluster_id": file.cluster_id,

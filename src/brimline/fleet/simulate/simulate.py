@@ -49,7 +49,7 @@ class TopicOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceOutcome:
+class SimulatedDevice:
     cluster_id: str
     broker_id: int
     device: str
@@ -82,7 +82,7 @@ class Simulation:
     """When the newest of the snapshots was taken: day 0. ``None`` for a fleet without any."""
     topics: tuple[TopicOutcome, ...]
     """Those that lose most by the ceiling and by refusal first, then by retention."""
-    devices: tuple[DeviceOutcome, ...]
+    devices: tuple[SimulatedDevice, ...]
     unusable: tuple[UnusableSnapshot, ...]
 
 
@@ -126,10 +126,10 @@ def _most_lost_first(topic: TopicOutcome) -> tuple[int, int, str, str]:
     )
 
 
-def _devices(rows: pa.Table) -> tuple[DeviceOutcome, ...]:
+def _devices(rows: pa.Table) -> tuple[SimulatedDevice, ...]:
     found = _grouped(rows, _DEVICE, _each("max", _OF_DEVICE))
     devices = [
-        DeviceOutcome(**{name.removeprefix("device_"): value for name, value in row.items()})
+        SimulatedDevice(**{name.removeprefix("device_"): value for name, value in row.items()})
         for row in found.to_pylist()
     ]
     return tuple(sorted(devices, key=lambda each: (each.cluster_id, each.broker_id, each.log_dirs)))

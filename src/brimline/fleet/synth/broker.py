@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from brimline.decide.disk_state import DiskLimits, DiskState, Space, next_state
-from brimline.fleet.synth.cluster import Cluster, Kind, make_cluster
+from brimline.fleet.synth.cluster import Cluster, TopicKind, make_cluster
 from brimline.fleet.synth.contents import (
     RETENTION_PASS_MS,
     Disks,
@@ -176,15 +176,15 @@ class SynthBroker:
             "topic": [topics.names[row] for row in rows.tolist()],
             "topic_id": [topics.ids[row] for row in rows.tolist()],
             "is_known": topics.is_known[rows],
-            "deletes": ~np.isin(kind, (Kind.COMPACTED, Kind.INTERNAL)),
-            "compacts": np.isin(kind, (Kind.COMPACTED, Kind.INTERNAL)),
+            "deletes": ~np.isin(kind, (TopicKind.COMPACTED, TopicKind.INTERNAL)),
+            "compacts": np.isin(kind, (TopicKind.COMPACTED, TopicKind.INTERNAL)),
             "retention_ms": topics.retention_ms[rows],
             "retention_bytes": topics.retention_bytes[rows],
             "local_retention_ms": topics.local_retention_ms[rows],
             "local_retention_bytes": topics.local_retention_bytes[rows],
             "is_tiered": topics.is_tiered[rows],
             "is_copy_disabled": topics.is_copy_disabled[rows],
-            "is_internal": np.isin(kind, (Kind.INTERNAL,)),
+            "is_internal": np.isin(kind, (TopicKind.INTERNAL,)),
         }
 
 

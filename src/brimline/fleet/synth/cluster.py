@@ -32,7 +32,7 @@ _AREAS = ("billing", "clicks", "fleet", "fraud", "iot", "logs", "orders", "payme
 _NOUNS = ("audit", "changes", "commands", "enriched", "errors", "events", "raw", "snapshots", "state", "views")
 
 
-class Kind(IntEnum):
+class TopicKind(IntEnum):
     """What holds a topic's logs."""
 
     TIME = 0
@@ -47,12 +47,12 @@ class Kind(IntEnum):
 
 
 _SHARES = {
-    Kind.TIME: 0.46,
-    Kind.SIZE: 0.2,
-    Kind.BOTH: 0.08,
-    Kind.TIERED: 0.14,
-    Kind.COMPACTED: 0.08,
-    Kind.NOTHING: 0.04,
+    TopicKind.TIME: 0.46,
+    TopicKind.SIZE: 0.2,
+    TopicKind.BOTH: 0.08,
+    TopicKind.TIERED: 0.14,
+    TopicKind.COMPACTED: 0.08,
+    TopicKind.NOTHING: 0.04,
 }
 
 
@@ -81,7 +81,7 @@ class Topics:
 
     @property
     def is_tiered(self) -> BoolColumn:
-        return np.asarray(self.kind == Kind.TIERED)
+        return np.asarray(self.kind == TopicKind.TIERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,7 +146,7 @@ def _popularity(generator: np.random.Generator, partitions: int) -> tuple[Int64C
 def _topics(spec: FleetSpec, generator: np.random.Generator, count: int) -> Topics:
     kind = _kinds(generator, count)
     retention_days = generator.choice([1, 2, 3, 7, 14], size=count, p=[0.15, 0.15, 0.2, 0.4, 0.1])
-    is_tiered, by_time = kind == Kind.TIERED, np.isin(kind, (Kind.TIME, Kind.BOTH))
+    is_tiered, by_time = kind == TopicKind.TIERED, np.isin(kind, (TopicKind.TIME, TopicKind.BOTH))
     retention_ms = np.where(by_time, retention_days * A_DAY_MS, np.where(is_tiered, 30 * A_DAY_MS, UNLIMITED))
     local_ms = generator.choice([6, 12, 24, 48], size=count) * AN_HOUR_MS
     is_copy_disabled = is_tiered & (generator.random(count) < 0.05)
@@ -154,7 +154,7 @@ def _topics(spec: FleetSpec, generator: np.random.Generator, count: int) -> Topi
     is_stalled = is_held_by_copy & (generator.random(count) < 0.06)
     begin_ms = spec.until_ms - (spec.days + _LEAD_DAYS) * A_DAY_MS
     courses, created_ms = _courses(spec, generator, kind, begin_ms)
-    deleted = (generator.random(count) < 0.02) & (kind < Kind.INTERNAL) & (spec.days > 0)
+    deleted = (generator.random(count) < 0.02) & (kind < TopicKind.INTERNAL) & (spec.days > 0)
     deleted_ms = spec.until_ms - (generator.random(count) * spec.days * A_DAY_MS).astype(np.int64)
     names = _names(generator, kind)
     return Topics(
@@ -164,7 +164,7 @@ def _topics(spec: FleetSpec, generator: np.random.Generator, count: int) -> Topi
         courses=courses,
         created_ms=created_ms,
         deleted_ms=np.where(deleted, np.maximum(deleted_ms, created_ms + AN_HOUR_MS), NEVER_MS),
-        is_known=np.asarray((generator.random(count) >= 0.004) | (kind >= Kind.INTERNAL)),
+        is_known=np.asarray((generator.random(count) >= 0.004) | (kind >= TopicKind.INTERNAL)),
         retention_ms=retention_ms,
         retention_bytes=np.full(count, UNLIMITED, dtype=np.int64),
         local_retention_ms=np.where(is_held_by_copy, local_ms, USE_RETENTION),
@@ -175,7 +175,9 @@ def _topics(spec: FleetSpec, generator: np.random.Generator, count: int) -> Topi
         kept_ms=np.where(
             is_held_by_copy,
             local_ms,
-            np.where(np.isin(kind, (Kind.COMPACTED, Kind.INTERNAL)), _COMPACTED_DAYS * A_DAY_MS, retention_ms),
+            np.where(
+                np.isin(kind, (TopicKind.COMPACTED, TopicKind.INTERNAL)), _COMPACTED_DAYS * A_DAY_MS, retention_ms
+            ),
         ),
         kept_bytes=np.full(count, UNLIMITED, dtype=np.int64),
     )
@@ -187,14 +189,14 @@ def _kinds(generator: np.random.Generator, count: int) -> Int64Column:
     kinds = np.array(list(_SHARES), dtype=np.int64)[np.searchsorted(ends, np.arange(count), side="right")]
     kinds = generator.permutation(kinds)
     if count > 2:
-        kinds[:2] = Kind.INTERNAL, Kind.UPLOADS
+        kinds[:2] = TopicKind.INTERNAL, TopicKind.UPLOADS
     return kinds
 
 
 def _names(generator: np.random.Generator, kind: Int64Column) -> tuple[str, ...]:
     """Kafka's own topics first, as they sort."""
-    own = {Kind.INTERNAL: "__consumer_offsets", Kind.UPLOADS: "__remote_log_metadata"}
-    first = [own[Kind(each)] for each in kind[:2].tolist() if each in own]
+    own = {TopicKind.INTERNAL: "__consumer_offsets", TopicKind.UPLOADS: "__remote_log_metadata"}
+    first = [own[TopicKind(each)] for each in kind[:2].tolist() if each in own]
     count = len(kind) - len(first)
     areas, nouns = generator.choice(_AREAS, count).tolist(), generator.choice(_NOUNS, count).tolist()
     return (
@@ -210,8 +212,8 @@ def _courses(
     shapes = make_shapes(generator, _SHAPES, begin_ms, (spec.days + _LEAD_DAYS) * 24)
     shape = generator.integers(0, _SHAPES, count)
     recent_days = max(spec.days, 7)
-    age_days = np.where(kind == Kind.NOTHING, generator.uniform(20, 120, count), generator.uniform(60, 600, count))
-    is_new = (generator.random(count) < 0.08) & (kind < Kind.INTERNAL)
+    age_days = np.where(kind == TopicKind.NOTHING, generator.uniform(20, 120, count), generator.uniform(60, 600, count))
+    is_new = (generator.random(count) < 0.08) & (kind < TopicKind.INTERNAL)
     age_days = np.where(is_new, generator.uniform(0.2, recent_days, count), age_days)
     created_ms = spec.until_ms - (age_days * A_DAY_MS).astype(np.int64)
     turns = generator.random(count) < 0.1
@@ -243,7 +245,7 @@ def _partitions(
     scale = LARGEST_SEGMENT / np.quantile(held / segments, 0.99)
     mean_rate = np.bincount(topic, weights=weight) / counts * scale
     # The limits of size follow from what their topics write.
-    is_sized = np.isin(topics.kind, (Kind.SIZE, Kind.BOTH))
+    is_sized = np.isin(topics.kind, (TopicKind.SIZE, TopicKind.BOTH))
     topics.retention_bytes[is_sized] = topics.kept_bytes[is_sized] = (mean_rate * size_days).astype(np.int64)[is_sized]
     return Partitions(
         topic=topic,
@@ -268,7 +270,7 @@ def _held_days(spec: FleetSpec, generator: np.random.Generator, topics: Topics) 
     """Of every topic: how many days of traffic are on the disk, and how many a limit of size allows."""
     size_days = generator.uniform(0.5, 6.0, len(topics.kind))
     limit = np.where(topics.kept_ms >= 0, topics.kept_ms / A_DAY_MS, np.inf)
-    limit = np.where(np.isin(topics.kind, (Kind.SIZE, Kind.BOTH)), np.minimum(limit, size_days), limit)
+    limit = np.where(np.isin(topics.kind, (TopicKind.SIZE, TopicKind.BOTH)), np.minimum(limit, size_days), limit)
     every = np.arange(len(topics.kind))
     written = topics.courses.progress(every, np.full(len(every), spec.until_ms))
     return np.minimum(limit, np.maximum(written, 0.05)), size_days

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from brimline.fleet.synth.cluster import NEVER_MS, Cluster, FailingLogDir, Kind
+from brimline.fleet.synth.cluster import NEVER_MS, Cluster, FailingLogDir, TopicKind
 from brimline.fleet.synth.spec import FleetSpec
 from brimline.fleet.synth.traffic import A_DAY_MS, Floats
 from brimline.model.scan import BoolColumn, Int64Column
@@ -176,7 +176,7 @@ def extents_of(cluster: Cluster, replicas: Replicas, ms: int | Int64Column, last
 def removed_by_pass(cluster: Cluster, replicas: Replicas, last_pass_ms: int) -> Int64Column:
     """Bytes that the last pass took from the head of each log."""
     before = _start(cluster, replicas, last_pass_ms - RETENTION_PASS_MS)
-    is_plain = ~cluster.topics.is_tiered[replicas.topic] & (cluster.topics.kind[replicas.topic] != Kind.COMPACTED)
+    is_plain = ~cluster.topics.is_tiered[replicas.topic] & (cluster.topics.kind[replicas.topic] != TopicKind.COMPACTED)
     return np.where(is_plain, _start(cluster, replicas, last_pass_ms) - before, 0)
 
 

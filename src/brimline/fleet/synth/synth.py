@@ -21,7 +21,7 @@ _FEW_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenFleet:
     """What was put down so far."""
 
     brokers: int = 0
@@ -31,8 +31,8 @@ class Written:
     segments: int = 0
     bytes: int = 0
 
-    def __add__(self, other: "Written") -> "Written":
-        return Written(
+    def __add__(self, other: "WrittenFleet") -> "WrittenFleet":
+        return WrittenFleet(
             brokers=self.brokers + other.brokers,
             snapshots=self.snapshots + other.snapshots,
             replicas=self.replicas + other.replicas,
@@ -41,33 +41,33 @@ class Written:
         )
 
 
-Progress = Callable[[Written], None]
+Progress = Callable[[WrittenFleet], None]
 
 
-def synthesise(spec: FleetSpec, landing: str, progress: Progress, processes: int | None = None) -> Written:
+def synthesise(spec: FleetSpec, landing: str, progress: Progress, processes: int | None = None) -> WrittenFleet:
     """Writes everything; ``progress`` is told after every broker. Raises ``PlaceFailed``."""
     LandingPlace(landing)  # a wrong address is an error here, not one in every process
     jobs = [
         (spec, cluster, broker) for cluster, brokers in enumerate(spec.brokers_of_clusters) for broker in range(brokers)
     ]
-    together = Written()
+    together = WrittenFleet()
     for written in _each(jobs, landing, _wanted(spec, processes)):
         together += written
         progress(together)
     return together
 
 
-def write_broker(spec: FleetSpec, cluster: int, broker: int, landing: str) -> Written:
+def write_broker(spec: FleetSpec, cluster: int, broker: int, landing: str) -> WrittenFleet:
     """The history of a broker, oldest first, then its newest snapshot with segments."""
     place = LandingPlace(landing)
     synth = SynthBroker(spec, cluster, broker)
-    written = Written(brokers=1)
+    written = WrittenFleet(brokers=1)
     for ms in synth.history():
         written += _put(place, synth.snapshot(ms))
     return written + _put(place, synth.newest())
 
 
-def _each(jobs: list[tuple[FleetSpec, int, int]], landing: str, processes: int) -> Iterator[Written]:
+def _each(jobs: list[tuple[FleetSpec, int, int]], landing: str, processes: int) -> Iterator[WrittenFleet]:
     if processes == 1:
         for job in jobs:
             yield write_broker(*job, landing)
@@ -77,7 +77,7 @@ def _each(jobs: list[tuple[FleetSpec, int, int]], landing: str, processes: int) 
         yield from pool.map(_write_job, jobs, [landing] * len(jobs), chunksize=max(len(jobs) // (processes * 50), 1))
 
 
-def _write_job(job: tuple[FleetSpec, int, int], landing: str) -> Written:
+def _write_job(job: tuple[FleetSpec, int, int], landing: str) -> WrittenFleet:
     return write_broker(*job, landing)
 
 
@@ -89,11 +89,11 @@ def _wanted(spec: FleetSpec, processes: int | None) -> int:
     return 1 if rows < _FEW_ROWS else min(os.cpu_count() or 1, spec.brokers)
 
 
-def _put(place: LandingPlace, made_up: MadeUp) -> Written:
+def _put(place: LandingPlace, made_up: MadeUp) -> WrittenFleet:
     data = encode(made_up.header, made_up.tables)
     place.put(made_up.header.name, data)
     segments = made_up.tables.get(SEGMENTS)
-    return Written(
+    return WrittenFleet(
         snapshots=1,
         replicas=len(made_up.tables[LOGS]),
         segments=0 if segments is None else len(segments),

@@ -19,7 +19,7 @@ _NAME = "shown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class TableLook:
     """Which rows of a table, and in which order."""
 
     columns: Sequence[str] = ()
@@ -38,7 +38,7 @@ class Shown:
     """Of the rows that were asked for, without the limit."""
 
 
-def look_at(warehouse: str, table: Table, look: Look) -> Shown:
+def look_at(warehouse: str, table: Table, look: TableLook) -> Shown:
     found = _opened(warehouse, table)
     names = tuple(each.name for each in found.schema().fields)
     for name in (*look.columns, *look.equal, *(name for name, _ in look.sort)):

@@ -34,7 +34,7 @@ class AddressLimits:
     per_second_of: Mapping[str, float] = field(default_factory=dict)
 
 
-class Refusal(Enum):
+class AddressRefusal(Enum):
     """By the names under which ended connections are counted."""
 
     TOO_MANY = "address-limit"
@@ -49,15 +49,15 @@ class Addresses:
         self._open: Counter[str] = Counter()
         self._paid_until: dict[str, float] = {}
 
-    def refusal(self, address: str) -> Refusal | None:
+    def refusal(self, address: str) -> AddressRefusal | None:
         """Of one more connection; ``None``: it may come in."""
         limits = self.limits
         most = limits.connections_of.get(address, limits.connections)
         if most is not None and self._open[address] >= most:
-            return Refusal.TOO_MANY
+            return AddressRefusal.TOO_MANY
         rate = limits.per_second_of.get(address, limits.per_second)
         if rate is not None and not self._is_in_time(address, rate):
-            return Refusal.TOO_FAST
+            return AddressRefusal.TOO_FAST
         return None
 
     def came(self, address: str) -> None:

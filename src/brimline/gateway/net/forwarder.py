@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from brimline.gateway.counters import Counters
 from brimline.gateway.net.account import Account
-from brimline.gateway.net.addresses import Addresses, AddressLimits, Refusal, address_of
+from brimline.gateway.net.addresses import Addresses, AddressLimits, AddressRefusal, address_of
 from brimline.gateway.net.connection import Connection, Judge
 from brimline.gateway.net.endpoint import Endpoint, PipePool, TlsEndpoint
 from brimline.gateway.net.listening import Address
@@ -30,7 +30,7 @@ _KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class OpenListener:
     """Where clients come in, and where the broker waits for them. The contexts are asked for at every connection,
     because certificates are renewed; ``None``: no TLS on that side."""
 
@@ -85,14 +85,14 @@ class Forwarder:
         self.addresses = Addresses(settings.addresses)
         self.pipes = PipePool()
         self.is_draining = False
-        self.listeners: tuple[Listener, ...] = ()
+        self.listeners: tuple[OpenListener, ...] = ()
         self._connections: dict[Connection, None] = {}
         self._drained: Callable[[], None] | None = None
         self._was_over_limit = False
         self._silent_until = 0.0
         self._sweeper: Timer = loop.later(_SWEEP_SECONDS, self._sweep)
 
-    def listen(self, listeners: Sequence[Listener]) -> None:
+    def listen(self, listeners: Sequence[OpenListener]) -> None:
         self.listeners = tuple(listeners)
         for listener in listeners:
             for sock in listener.sockets:
@@ -157,10 +157,10 @@ class Forwarder:
 
     # Inside ------------------------------------------------------------------------------------------------------
 
-    def _watch(self, sock: socket.socket, listener: Listener) -> None:
+    def _watch(self, sock: socket.socket, listener: OpenListener) -> None:
         self.loop.watch(sock.fileno(), select.EPOLLIN, lambda _mask: self._accept(sock, listener))
 
-    def _accept(self, sock: socket.socket, listener: Listener) -> None:
+    def _accept(self, sock: socket.socket, listener: OpenListener) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
                 accepted, peer = sock.accept()
@@ -180,7 +180,7 @@ class Forwarder:
             else:
                 self._connect(accepted, address, listener)
 
-    def _refuse_address(self, accepted: socket.socket, address: str, refusal: Refusal) -> None:
+    def _refuse_address(self, accepted: socket.socket, address: str, refusal: AddressRefusal) -> None:
         """As a broker does."""
         self.counters.closed[refusal.value] += 1
         accepted.close()
@@ -190,7 +190,7 @@ class Forwarder:
             _LOG.warning(
                 "%s may not have one more connection now (%s of the broker): it is closed; such ends are counted as %s",
                 address,
-                "max.connections.per.ip" if refusal is Refusal.TOO_MANY else "a quota connection_creation_rate",
+                "max.connections.per.ip" if refusal is AddressRefusal.TOO_MANY else "a quota connection_creation_rate",
                 refusal.value,
                 extra={"event": refusal.value},
             )
@@ -207,12 +207,12 @@ class Forwarder:
                 extra={"event": "too-many-connections"},
             )
 
-    def _pause_accepting(self, sock: socket.socket, listener: Listener, error: OSError) -> None:
+    def _pause_accepting(self, sock: socket.socket, listener: OpenListener, error: OSError) -> None:
         _LOG.error("no connection is accepted for a second: %s", error.strerror, extra={"event": "accept-failed"})
         self.loop.unwatch(sock.fileno())
         self.loop.later(1.0, lambda: None if self.is_draining else self._watch(sock, listener))
 
-    def _connect(self, accepted: socket.socket, address: str, listener: Listener) -> None:
+    def _connect(self, accepted: socket.socket, address: str, listener: OpenListener) -> None:
         try:
             client = _endpoint(accepted, listener.client_tls, server_side=True)
         except OSError:  # it has gone already
@@ -274,7 +274,7 @@ class Forwarder:
             done()
 
 
-def _begins_to_connect(sock: socket.socket, listener: Listener) -> bool:
+def _begins_to_connect(sock: socket.socket, listener: OpenListener) -> bool:
     if listener.source is not None:
         try:
             # Its port is chosen when it connects: one that is taken by a connection to somewhere else will do.

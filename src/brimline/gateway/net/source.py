@@ -19,19 +19,19 @@ OWN_ADDRESS = "127.0.92.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceAddress:
     """``address``: ``None`` leaves it to the system. ``complaint``: why it is not the one that was wanted."""
 
     address: str | None = None
     complaint: str | None = None
 
 
-def source_for(wish: str, family: socket.AddressFamily, upstream: str) -> Source:
+def source_for(wish: str, family: socket.AddressFamily, upstream: str) -> SourceAddress:
     """For connections to ``upstream``, an address. ``BadInput``: this machine has not got the address that is named."""
     address = OWN_ADDRESS if wish == OWN else wish
     is_other_family = wish != ANY and (":" in address) is not (family is socket.AF_INET6)
     if wish == ANY or is_other_family or (wish == OWN and not ipaddress.ip_address(upstream).is_loopback):
-        return Source()
+        return SourceAddress()
     try:
         with socket.socket(family, socket.SOCK_STREAM) as tried:
             tried.bind((address, 0))
@@ -39,11 +39,11 @@ def source_for(wish: str, family: socket.AddressFamily, upstream: str) -> Source
         why = f"the gateway cannot connect from {address} ({problem.strerror})"
         if wish != OWN:
             raise BadInput(f"{GATEWAY_SOURCE.name}={wish}: {why}") from problem
-        return Source(
+        return SourceAddress(
             complaint=f"{why}, so the broker takes its clients for users of this machine: see that no ACL allows those "
             f"anything, or name another address with {GATEWAY_SOURCE.name}"
         )
-    return Source(address=address)
+    return SourceAddress(address=address)
 
 
 def seen_address(wish: str, upstream: Address) -> str | None:

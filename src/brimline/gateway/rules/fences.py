@@ -25,7 +25,7 @@ from pathlib import Path
 from brimline.decide.admission import EXEMPT_TOPICS, Fence, FenceCause
 from brimline.documents.gateway_state import FollowerFence, StandingFence
 from brimline.gateway.rules.fence_record import FenceRecord
-from brimline.gateway.rules.follower_orders import FullFollower
+from brimline.gateway.rules.follower_orders import FencedFollower
 from brimline.gateway.rules.placement import Placement
 from brimline.model import BadInput
 
@@ -134,7 +134,7 @@ class Fences:
             leased = _renewed(FenceCause.GUARD, before, reasons, self._now())
             self.snapshot = replace(self.snapshot, leased=leased, leased_until=self._seconds() + seconds)
 
-    def lease_followers(self, followers: Iterable[FullFollower], *, epoch: int, seconds: float) -> None:
+    def lease_followers(self, followers: Iterable[FencedFollower], *, epoch: int, seconds: float) -> None:
         """What followers have no room for, in place of what was said before; it counts for so many seconds."""
         _check_seconds(seconds)
         with self._replacing:

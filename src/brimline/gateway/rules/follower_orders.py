@@ -164,7 +164,7 @@ def _list(value: object) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FullFollower:
+class FencedFollower:
     """A broker without room, why, and the partitions that it holds there and this broker leads."""
 
     broker: int
@@ -172,13 +172,13 @@ class FullFollower:
     partitions: tuple[tuple[str, int], ...]
 
 
-def read_full_followers(document: object) -> list[FullFollower]:
+def read_full_followers(document: object) -> list[FencedFollower]:
     """Raises ``BadInput`` for what is not such a document."""
     if not isinstance(document, dict) or not all(isinstance(each, dict) for each in document.values()):
         raise BadInput("followers is an object that goes by broker id, to objects with reason and topics")
     topics = read_followers({broker: each.get("topics") for broker, each in document.items()})
     return [
-        FullFollower(
+        FencedFollower(
             broker=int(broker),
             reason=str(each.get("reason", "")),
             partitions=tuple(_named(topics[int(broker)])),

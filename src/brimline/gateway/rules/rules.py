@@ -19,7 +19,7 @@ from typing import NamedTuple
 from brimline.decide import admission
 from brimline.decide.admission import Fence, RejectError
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence
-from brimline.gateway.counters import Counters, RefusalCount, Refused
+from brimline.gateway.counters import Counters, RefusalCount, RefusedPartition
 from brimline.gateway.describe.rule import DescribeRule, framed
 from brimline.gateway.net.connection import UNKNOWN, Connection
 from brimline.gateway.rules.fences import Fences, FenceSnapshot
@@ -269,7 +269,7 @@ class Rules:
     def _count(table: RefusalCount, connection: Connection, rulings: Sequence[_Ruling]) -> None:
         for _, part, topic, _, refusal, _ in rulings:
             if refusal is not None and refusal.message is not None:  # else it is the broker's own
-                table.add(Refused(topic, part.partition, connection.client_software), part.records_bytes)
+                table.add(RefusedPartition(topic, part.partition, connection.client_software), part.records_bytes)
 
     def _slow_down(self, connection: Connection) -> float:
         """How long the answer to a wholly refused request waits, so that a connection keeps to the rate.

@@ -34,7 +34,7 @@ _RECORD_BYTES = _FACTS.size + _CHECKSUM.size
 _NO_SERIAL = bytes(8)
 
 
-class Record(NamedTuple):
+class SequenceRecord(NamedTuple):
     """``serial`` grows with every store, so it tells which of two records is the later one."""
 
     serial: int
@@ -48,7 +48,7 @@ class SequenceFile:
 
     def __init__(self, path: Path, slots: int) -> None:
         self.warnings: list[str] = []
-        self.records: list[Record] = []
+        self.records: list[SequenceRecord] = []
         self._path = path
         self._slots = slots
         self._fd: int | None = None
@@ -64,7 +64,7 @@ class SequenceFile:
             for record in self.records:
                 self.store(record)
 
-    def store(self, record: Record) -> None:
+    def store(self, record: SequenceRecord) -> None:
         """Into a slot that is empty."""
         entry = record.entry
         facts = _FACTS.pack(record.serial, record.key, entry.refused_at, entry.sequence, entry.epoch)
@@ -135,7 +135,7 @@ class SequenceFile:
                 damaged += 1
                 continue
             serial, key, refused_at, sequence, epoch = _FACTS.unpack(facts)
-            self.records.append(Record(serial, slot, key, RefusedSequence(epoch, sequence, refused_at)))
+            self.records.append(SequenceRecord(serial, slot, key, RefusedSequence(epoch, sequence, refused_at)))
         if damaged > 1:  # a kill cuts short one at most
             self.warnings.append(f"{self._path}: {damaged} records are damaged and count for nothing")
 

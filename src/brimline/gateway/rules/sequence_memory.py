@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence
-from brimline.gateway.rules.sequence_file import Record, SequenceFile
+from brimline.gateway.rules.sequence_file import SequenceFile, SequenceRecord
 
 DEFAULT_CAPACITY = 65_536
 """One entry is one producer on one refused partition; in all three megabytes of file."""
@@ -78,7 +78,7 @@ class SequenceMemory:
         self._file = SequenceFile(path, slots=capacity + 1)
         self.warnings = tuple(self._file.warnings)
         # In the order in which they were put: the first is the oldest.
-        self._records: dict[bytes, Record] = {}
+        self._records: dict[bytes, SequenceRecord] = {}
         self._by_topic: dict[bytes, dict[bytes, None]] = {}
         self._serial = 0
         self._recall(now)
@@ -103,7 +103,7 @@ class SequenceMemory:
             self._make_room(entry.refused_at)
         before = self._take_out(key)
         self._serial += 1
-        record = Record(self._serial, self._empty_slot(), key, entry)
+        record = SequenceRecord(self._serial, self._empty_slot(), key, entry)
         self._file.store(record)
         self._put_in(record)
         if before is not None:
@@ -137,11 +137,11 @@ class SequenceMemory:
             refused_at = min(record.entry.refused_at, now)
             self._put_in(record._replace(entry=record.entry._replace(refused_at=refused_at)))
 
-    def _put_in(self, record: Record) -> None:
+    def _put_in(self, record: SequenceRecord) -> None:
         self._records[record.key] = record
         self._by_topic.setdefault(record.key[:_HALF_OF_KEY], {})[record.key] = None
 
-    def _take_out(self, key: bytes) -> Record | None:
+    def _take_out(self, key: bytes) -> SequenceRecord | None:
         record = self._records.pop(key, None)
         if record is not None:
             topic = key[:_HALF_OF_KEY]
@@ -170,6 +170,6 @@ class SequenceMemory:
         self._never_used += 1
         return self._never_used - 1
 
-    def _clear(self, record: Record) -> None:
+    def _clear(self, record: SequenceRecord) -> None:
         self._file.clear(record.slot)
         self._cleared.append(record.slot)

@@ -22,7 +22,7 @@ _PATIENCE_FOR_DETAILS = timedelta(seconds=10)
 _RENEWED_AFTER = 10.0
 
 
-class Cluster(Protocol):
+class PeerCluster(Protocol):
     """What is asked of the cluster; ``ClusterClient`` asks a real one. Methods raise ``ObservationFailed``."""
 
     def brokers(self) -> Collection[BrokerId]: ...

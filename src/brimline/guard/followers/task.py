@@ -19,7 +19,7 @@ from datetime import timedelta
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import Peer, PeerState, aged, heard, next_question, patience_for
-from brimline.guard.followers.client import PATIENCE, Cluster
+from brimline.guard.followers.client import PATIENCE, PeerCluster
 from brimline.guard.followers.report import FullFollower, PeerReport, why_peer_is_full
 from brimline.model import BrokerId, BrokerLogDirs, Failure, ObservationFailed
 from brimline.observe.cluster.log_dirs import LedTopic
@@ -38,7 +38,7 @@ class FollowerTask:
     def __init__(
         self,
         own: BrokerId,
-        cluster: Cluster,
+        cluster: PeerCluster,
         clock: Clock,
         limits: Callable[[], DiskLimits],
         pace: Callable[[], Pace],

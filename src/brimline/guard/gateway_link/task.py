@@ -94,7 +94,7 @@ LEASE = 5.0
 RENEW = 1.0
 
 
-class Gateway(Protocol):
+class LinkedGateway(Protocol):
     """What is asked of the gateway; ``GatewayClient`` asks a real one."""
 
     def lease(self, full: Mapping[str, str], seconds: float) -> None: ...
@@ -123,7 +123,7 @@ class GatewayTask:
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: LinkedGateway,
         clock: Clock,
         wake: Callable[[], None],
         changed: Callable[[GatewayReport], None],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.guard.percent.percentages import Column, TieredFigures
+from brimline.guard.percent.percentages import PercentColumn, TieredFigures
 from brimline.guard.percent.task import PercentReport
 from brimline.guard.survey import Survey
 from brimline.landing.sections import LogFigures, NamedTopic, Numbers, Sections, VolumeRow, sections_of
@@ -194,7 +194,7 @@ class _Percentages:
         return None, None, self._tiered.unknown.get(partition, Reason.CHANGING)
 
 
-def _by_partition(column: Column) -> Mapping[tuple[str, ...], int]:
+def _by_partition(column: PercentColumn) -> Mapping[tuple[str, ...], int]:
     return dict(zip(column.rows, column.values.tolist(), strict=True))
 
 

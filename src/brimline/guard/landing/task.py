@@ -22,7 +22,7 @@ _SOONEST_RETRY = 10.0
 """A broker that is starting answers soon; a landing place that was full is tried again at the next interval."""
 
 
-class Writer(Protocol):
+class SnapshotSink(Protocol):
     def write(self, header: Header, sections: Sections, spool_bytes: int) -> Delivered:
         """Raises ``WriterFailed``."""
 
@@ -62,7 +62,7 @@ class LandingTask:
         cluster_id: Callable[[], str | None],
         survey: Callable[[], Survey],
         sections: Callable[[Survey], Sections],
-        writer: Writer,
+        writer: SnapshotSink,
         clock: Clock,
         settings: Callable[[], LandingSettings],
         changed: Callable[[LandingReport], None],

@@ -21,7 +21,7 @@ OnlyLocal = Callable[[TopicPartition], tuple[Bytes, Bytes] | Reason]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
+class PercentColumn:
     """A percentage for each row; a row is (topic, partition)."""
 
     rows: LabelValues = ()
@@ -31,8 +31,8 @@ class Column:
         return len(self.rows)
 
 
-def empty_column() -> Column:
-    return Column(values=np.zeros(0, dtype=np.int64))
+def empty_column() -> PercentColumn:
+    return PercentColumn(values=np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,8 +40,8 @@ class PlainFigures:
     """``kafka.log:type=Log`` of every replica, and of every future replica."""
 
     seconds: float
-    current: Column
-    future: Column
+    current: PercentColumn
+    future: PercentColumn
     unknown: Mapping[str, Failure]
     """Topics whose limits the broker did not tell: they have no figures."""
 
@@ -54,8 +54,8 @@ class TieredFigures:
     """
 
     seconds: float
-    total: Column
-    local: Column
+    total: PercentColumn
+    local: PercentColumn
     stock_is_right: frozenset[str]
     """Topics that a broker with gauges of its own shows rightly."""
     unknown: Mapping[TopicPartition, Reason]
@@ -149,15 +149,15 @@ def _chosen(
     return [(names[topic], str(partition)) for topic, partition in pairs], percents[wanted]
 
 
-def _column(parts: list[tuple[list[tuple[str, str]], Int64Column]], before: Column | None) -> Column:
+def _column(parts: list[tuple[list[tuple[str, str]], Int64Column]], before: PercentColumn | None) -> PercentColumn:
     rows = tuple(row for part, _ in parts for row in part)
     if not rows:
         return empty_column()
     values = np.concatenate([part for _, part in parts])
-    return Column(rows=before.rows if before and before.rows == rows else rows, values=values)
+    return PercentColumn(rows=before.rows if before and before.rows == rows else rows, values=values)
 
 
-def _listed(figures: list[tuple[tuple[str, str], int]], before: Column | None) -> Column:
+def _listed(figures: list[tuple[tuple[str, str], int]], before: PercentColumn | None) -> PercentColumn:
     rows = tuple(row for row, _ in figures)
     values = np.array([value for _, value in figures], dtype=np.int64)
-    return Column(rows=before.rows if before and before.rows == rows else rows, values=values)
+    return PercentColumn(rows=before.rows if before and before.rows == rows else rows, values=values)

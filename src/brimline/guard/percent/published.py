@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from brimline.documents.guard_state import PercentagesDocument, PercentRow, RetentionDocument
-from brimline.guard.percent.percentages import Column, PlainFigures, TieredFigures
+from brimline.guard.percent.percentages import PercentColumn, PlainFigures, TieredFigures
 from brimline.guard.percent.task import PercentReport
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
@@ -65,7 +65,7 @@ def retention_document(report: PercentReport, seconds: float) -> RetentionDocume
     )
 
 
-def _column(column: Column, age: float, unknown: Mapping[str, str]) -> PercentagesDocument:
+def _column(column: PercentColumn, age: float, unknown: Mapping[str, str]) -> PercentagesDocument:
     fullest = np.argsort(-column.values, kind="stable")[:_HIGHEST].tolist()
     return PercentagesDocument(
         age_seconds=round(age, 3),
@@ -79,7 +79,7 @@ def _column(column: Column, age: float, unknown: Mapping[str, str]) -> Percentag
     )
 
 
-def _percentages(report: PercentReport, publish: str) -> list[tuple[Metric, Column | None]]:
+def _percentages(report: PercentReport, publish: str) -> list[tuple[Metric, PercentColumn | None]]:
     """Each of KIP-1257's metrics with the column to publish, or with ``None``."""
     if publish == "none" or report.publishes_percentages is None:
         return [(metric, None) for metric in PERCENTAGES]
@@ -94,7 +94,7 @@ def _percentages(report: PercentReport, publish: str) -> list[tuple[Metric, Colu
     return list(zip(PERCENTAGES, columns, strict=True))
 
 
-def _without(column: Column, topics: frozenset[str]) -> Column:
+def _without(column: PercentColumn, topics: frozenset[str]) -> PercentColumn:
     kept = np.array([topic not in topics for topic, _ in column.rows], dtype=np.bool_)
     rows = tuple(row for row, keep in zip(column.rows, kept.tolist(), strict=True) if keep)
-    return Column(rows=rows, values=column.values[kept] if len(kept) else column.values)
+    return PercentColumn(rows=rows, values=column.values[kept] if len(kept) else column.values)

@@ -12,7 +12,7 @@ from brimline.act.ledger.entries import CycleId, Plan, PlannedTrim
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import CycleRecord
 from brimline.act.trims.rules import Left, TrimPace
-from brimline.act.trims.trims import Cluster, TrimExecutor
+from brimline.act.trims.trims import TrimExecutor, TrimmedCluster
 from brimline.guard.reclaim.report import CycleFigures, Totals, figures_of
 from brimline.guard.reclaim.words import ReclaimNews
 
@@ -28,7 +28,7 @@ class ReclaimCycles:
     def __init__(
         self,
         ledger: Ledger,
-        cluster: Cluster,
+        cluster: TrimmedCluster,
         files_left: FilesLeft,
         seconds: Callable[[], float],
         objection: Callable[[], str | None],

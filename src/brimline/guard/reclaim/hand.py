@@ -42,7 +42,7 @@ class Refused(BrimlineError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class CycleProgress:
     """Of all cycles that are being carried out. ``sent``: asked for at least once, or ended."""
 
     trims: int
@@ -98,7 +98,7 @@ class HandCycles:
         self._ledger.refresh()
         return tuple(self._left_behind({path for device in shown.devices for path in device.log_dirs}))
 
-    def carry_out(self, shown: Preview, *, is_waiting: bool, report: Callable[[Progress], None]) -> CarriedOut:
+    def carry_out(self, shown: Preview, *, is_waiting: bool, report: Callable[[CycleProgress], None]) -> CarriedOut:
         """``is_waiting``: until the space is back; else until every leader has answered.
 
         Raises ``Refused`` or ``NotRecorded``: then nothing was deleted.
@@ -173,7 +173,7 @@ class HandCycles:
         self,
         executors: Sequence[TrimExecutor],
         is_enough: Callable[[TrimRecord], bool],
-        report: Callable[[Progress], None],
+        report: Callable[[CycleProgress], None],
     ) -> str | None:
         """Until it is enough for every trim, or why it could not go on. Raises ``NotRecorded`` if nothing was sent."""
         while True:
@@ -201,9 +201,9 @@ def _is_over(trim: TrimRecord) -> bool:
     return trim.phase.is_over
 
 
-def _progress(executors: Sequence[TrimExecutor]) -> Progress:
+def _progress(executors: Sequence[TrimExecutor]) -> CycleProgress:
     trims = [trim for executor in executors for trim in executor.cycle.trims]
-    return Progress(
+    return CycleProgress(
         trims=len(trims),
         sent=sum(trim.phase is not TrimPhase.PLANNED for trim in trims),
         ended=sum(trim.phase.is_over for trim in trims),

@@ -17,7 +17,7 @@ from brimline.documents.guard_state import (
     PlanDocument,
     ReclaimDocument,
     SinceStart,
-    TopicShare,
+    TopicShareDocument,
     TrimCounts,
 )
 from brimline.guard.reclaim.report import CycleFigures, Doing, ReclaimReport
@@ -99,7 +99,7 @@ def _floor(floor: Floor) -> FloorDocument:
                 bytes=part.bytes,
                 percent=round(part.percent, 3),
                 what_helps=part.kind.cure,
-                topics=tuple(TopicShare(topic=share.topic, bytes=share.bytes) for share in part.topics),
+                topics=tuple(TopicShareDocument(topic=share.topic, bytes=share.bytes) for share in part.topics),
             )
             for part in floor.parts
         ),

@@ -22,7 +22,7 @@ from brimline.act.device_lock import CannotLock, DeviceLock, DeviceTurn
 from brimline.act.ledger.entries import PlannedTrim
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import Pause
-from brimline.act.trims.trims import Cluster
+from brimline.act.trims.trims import TrimmedCluster
 from brimline.decide.disk_state import DiskState
 from brimline.decide.reclaim.floor import Floor
 from brimline.decide.reclaim.summary import blast_radius
@@ -59,7 +59,7 @@ class ReclaimParts:
 
     surveyor: Surveyor
     ledger: Ledger
-    cluster: Cluster
+    cluster: TrimmedCluster
     files_left: FilesLeft
     groups: Callable[[Collection[TopicPartition]], GroupsSeen]
     lock: DeviceLock

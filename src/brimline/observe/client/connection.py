@@ -33,7 +33,7 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class ListedBroker:
     broker: BrokerId
     host: str
     port: int
@@ -92,10 +92,10 @@ class Connection:
         self._net.close()
 
     @property
-    def brokers(self) -> Mapping[BrokerId, Broker]:
+    def brokers(self) -> Mapping[BrokerId, ListedBroker]:
         """The live brokers, as the cluster listed them when asked last."""
         return {
-            BrokerId(node.node_id): Broker(broker=BrokerId(node.node_id), host=node.host, port=node.port)
+            BrokerId(node.node_id): ListedBroker(broker=BrokerId(node.node_id), host=node.host, port=node.port)
             for node in sorted(self._manager.cluster.brokers(), key=lambda node: node.node_id)
         }
 

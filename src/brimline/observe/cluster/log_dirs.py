@@ -15,7 +15,7 @@ from uuid import UUID
 
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, LogDirDescription, TopicPartition
 from brimline.model.failures import CLUSTER_AUTHORIZATION_FAILED
-from brimline.observe.client.connection import Broker, Connection, Deadline
+from brimline.observe.client.connection import Connection, Deadline, ListedBroker
 from brimline.observe.client.requests import WireRequest
 from brimline.observe.cluster.topics import Topic, describe_topics
 from brimline.wire.describe_log_dirs import DescribeLogDirsResponse, decode_response
@@ -61,7 +61,7 @@ def _request(topics: Mapping[str, Sequence[int]] | None) -> WireRequest:
 
 
 def answered_log_dirs(
-    broker: BrokerId, known: Broker | None, answer: DescribeLogDirsResponse | Failure, observed_at: datetime
+    broker: BrokerId, known: ListedBroker | None, answer: DescribeLogDirsResponse | Failure, observed_at: datetime
 ) -> BrokerLogDirs:
     """``known`` is the broker as the cluster lists it, if it does."""
     address = "" if known is None else known.address

@@ -16,7 +16,7 @@ from struct import pack, unpack
 from kafka import KafkaConsumer, TopicPartition
 from kafka.protocol.producer import ProduceResponse
 
-from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request
+from brimline.torture.hostile.produce import Partition, PlainRequest, PlainTopic, batch, encoded_request
 
 _VERSION = 9
 """Of Produce: topics by name, and a text with an error."""
@@ -25,7 +25,7 @@ _RETRY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedSend:
     """How a record was not taken. Code 0: there was no answer, and ``text`` says what there was instead."""
 
     code: int
@@ -42,7 +42,7 @@ class Written:
     """…and when."""
     slowest: float = 0.0
     """Of all answers, in seconds."""
-    refusals: Counter[Refusal] = field(default_factory=Counter)
+    refusals: Counter[RefusedSend] = field(default_factory=Counter)
 
     @property
     def wrongs(self) -> list[str]:
@@ -96,21 +96,21 @@ def _connected(leader: str) -> "Iterator[tuple[socket.socket, socket.SocketIO]]"
 
 def _write_once(
     connection: socket.socket, stream: socket.SocketIO, topic: str, partition: int, size: int, written: Written
-) -> Refusal | None:
+) -> RefusedSend | None:
     value = b"%010d" % len(written.acknowledged) + b"x" * (size - 10)
     records = Partition(partition, batch(value=value))
-    payload = encoded_request(Request(topics=[Topic(topic, None, [records])]), _VERSION)
+    payload = encoded_request(PlainRequest(topics=[PlainTopic(topic, None, [records])]), _VERSION)
     began = time.monotonic()
     try:
         connection.sendall(pack(">i", len(payload)) + payload)
         answer = _exactly(stream, unpack(">i", _exactly(stream, 4))[0])
     except TimeoutError:
-        return Refusal(0, f"no answer within {_ANSWER_SECONDS:.0f} s")
+        return RefusedSend(0, f"no answer within {_ANSWER_SECONDS:.0f} s")
     except OSError:
-        return Refusal(0, "the connection was ended")
+        return RefusedSend(0, "the connection was ended")
     (answered,) = ProduceResponse.decode(answer, version=_VERSION, header=True).responses[0].partition_responses
     if answered.error_code:
-        return Refusal(answered.error_code, answered.error_message or "")
+        return RefusedSend(answered.error_code, answered.error_message or "")
     written.acknowledged.append(answered.base_offset)
     written.at.append(time.monotonic())
     written.slowest = max(written.slowest, written.at[-1] - began)

@@ -21,7 +21,7 @@ from kafka.admin import NewTopic, OffsetSpec
 from kafka.errors import KafkaError
 
 from brimline.model import BrimlineError
-from brimline.torture.conformance.clients import Refusal, Written, read_back, writing
+from brimline.torture.conformance.clients import RefusedSend, Written, read_back, writing
 
 TOPIC = "brimline-conformance"
 _PARTITIONS = 12
@@ -82,7 +82,7 @@ class Hands:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class WritePace:
     per_second: float = 100.0
     size: int = 8000
     before: float = 10.0
@@ -93,7 +93,7 @@ class Pace:
 # Looking -------------------------------------------------------------------------------------------------------------
 
 
-def observe(servers: str, hands: Hands, pace: Pace, tell: Callable[[str], None]) -> list[Observation]:
+def observe(servers: str, hands: Hands, pace: WritePace, tell: Callable[[str], None]) -> list[Observation]:
     """All scenarios, in one run."""
     full, other, log_dir = _partitions_on_two_disks(servers)
     tell(f"partition {full} is in {log_dir}, which will be filled; partition {other} is on another disk")
@@ -171,7 +171,7 @@ def _told(to_full: Written) -> Observation:
     return Observation("told", "the cause" if has_cause else "an error without a cause", _listed(answered))
 
 
-def _listed(refusals: Mapping[Refusal, int]) -> str:
+def _listed(refusals: Mapping[RefusedSend, int]) -> str:
     often = sorted(refusals, key=lambda refusal: -refusals[refusal])[:2]
     return "; ".join(f"{f'error {each.code} ' if each.code else ''}{each.text}".strip() for each in often)
 
@@ -182,7 +182,7 @@ def _share(before: float, during: float) -> Observation:
     return Observation("other disk", verdict, f"{share:.0%} of before")
 
 
-def _reads(servers: str, full: int, to_full: Written, pace: Pace) -> Observation:
+def _reads(servers: str, full: int, to_full: Written, pace: WritePace) -> Observation:
     wanted = [offset for offset in to_full.acknowledged[:200] if offset >= 0]
     try:
         found = read_back(servers, TOPIC, full, 0, max(wanted, default=-1) + 1, pace.patience / 3)
@@ -203,7 +203,7 @@ def _deletes(servers: str, full: int) -> Observation:
     return Observation("deletes", "works" if start >= _DELETED else "fails", f"the log begins at {start}")
 
 
-def _recovers(hands: Hands, to_full: Written, pace: Pace) -> Observation:
+def _recovers(hands: Hands, to_full: Written, pace: WritePace) -> Observation:
     for act, verdict in ((hands.free, "by itself"), (hands.restart, "after a restart")):
         if act is None:
             continue
@@ -221,7 +221,7 @@ def _recovers(hands: Hands, to_full: Written, pace: Pace) -> Observation:
     )
 
 
-def _acknowledged(servers: str, written: Mapping[int, Written], pace: Pace) -> Observation:
+def _acknowledged(servers: str, written: Mapping[int, Written], pace: WritePace) -> Observation:
     missing = total = 0
     for partition, writer in written.items():
         numbers = {offset: number for number, offset in enumerate(writer.acknowledged) if number >= _DELETED}
@@ -286,7 +286,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--brimline", action="store_true", help="with --sandbox: put a gateway in front")
     parser.add_argument("--jar", type=Path, action="append", default=[], help="with --sandbox: a plug-in's jar")
     parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="with --sandbox")
-    parser.add_argument("--seconds", type=float, default=Pace().during, help="to look at the full disk (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=WritePace().during, help="to look at the full disk (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print what was seen as JSON")
     parser.set_defaults(func=run)
 
@@ -297,7 +299,7 @@ def _epilog() -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    pace = Pace(during=options.seconds)
+    pace = WritePace(during=options.seconds)
 
     def tell(text: str) -> None:
         print(text, file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ _CHUNK = 8 * _LANES
 
 
 @dataclass(slots=True)
-class Tally:
+class AttackTally:
     frames: int = 0
     fates: Counter[str] = field(default_factory=Counter)
     apis: Counter[str] = field(default_factory=Counter)
@@ -28,7 +28,7 @@ class Tally:
     grown: set[int] = field(default_factory=set)
     """Batches under way when a fenced partition changed."""
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "AttackTally") -> None:
         self.frames += other.frames
         self.fates += other.fates
         self.apis += other.apis
@@ -45,9 +45,9 @@ class Attacker:
     here: World
     frames: Frames
 
-    async def attack(self, numbers: range) -> Tally:
+    async def attack(self, numbers: range) -> AttackTally:
         """With these batches, many at once."""
-        tally, waiting, under_way = Tally(), iter(numbers), set[int]()
+        tally, waiting, under_way = AttackTally(), iter(numbers), set[int]()
         files = self.here.fenced_files()
         connections = self._connections()
 
@@ -68,7 +68,7 @@ class Attacker:
         tally.connections = self._connections() - connections
         return tally
 
-    async def _attack_once(self, number: int, tally: Tally) -> None:
+    async def _attack_once(self, number: int, tally: AttackTally) -> None:
         frames = self.frames.batch(number)
         through, past = await asyncio.gather(self.here.through.fates(frames), self.here.past.fates(frames))
         for frame, ours, theirs in zip(frames, through, past, strict=True):
@@ -103,7 +103,7 @@ _ATTACKERS: list[Attacker] = []
 """The one of this process."""
 
 
-def _attack(numbers: range) -> Tally:
+def _attack(numbers: range) -> AttackTally:
     return asyncio.run(_ATTACKERS[-1].attack(numbers))
 
 
@@ -114,7 +114,7 @@ class Attackers:
         _ATTACKERS.append(Attacker(here, frames))
         self._pool = multiprocessing.get_context("fork").Pool(processes)
 
-    def attack(self, count: int) -> Iterator[Tally]:
+    def attack(self, count: int) -> Iterator[AttackTally]:
         """With so many frames, and a few more; a tally of each part."""
         batches = -(-count // BATCH_FRAMES)
         chunks = [range(first, min(first + _CHUNK, batches)) for first in range(0, batches, _CHUNK)]
@@ -126,7 +126,7 @@ class Attackers:
         _ATTACKERS.pop()
 
 
-def culprits(here: World, frames: Frames, tally: Tally) -> Iterator[tuple[str, bytes]]:
+def culprits(here: World, frames: Frames, tally: AttackTally) -> Iterator[tuple[str, bytes]]:
     """Which frames of those under way when something was stored did it: each is sent again, alone."""
     for number in sorted(tally.grown):
         for frame in frames.batch(number):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from brimline.torture.conformance.clients import Written, writing
-from brimline.torture.hostile.attack import Attackers, Tally, alone, culprits
+from brimline.torture.hostile.attack import Attackers, AttackTally, alone, culprits
 from brimline.torture.hostile.connections import attack_by_connections
 from brimline.torture.hostile.frames import Frames
 from brimline.torture.hostile.judge import complaint, offered
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         if frames.is_empty:
             print(f"--only {options.only}: the broker offers no such API", file=sys.stderr)
             return 1
-        began, before, tally = time.monotonic(), here.fenced_files(), Tally()
+        began, before, tally = time.monotonic(), here.fenced_files(), AttackTally()
         with (
             closing(Attackers(here, frames, options.processes)) as attackers,
             writing(here.sandbox.bootstrap_servers, INNOCENT, 0, per_second=50, size=100) as beside,
@@ -84,7 +84,7 @@ def _replay(here: World, frame: bytes) -> int:
 def _report(
     options: argparse.Namespace,
     here: World,
-    tally: Tally,
+    tally: AttackTally,
     beside: Written,
     attacks: Mapping[str, str],
     seconds: float,

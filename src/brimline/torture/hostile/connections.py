@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from brimline.torture.hostile.frames import FENCED
-from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request
+from brimline.torture.hostile.produce import Partition, PlainRequest, PlainTopic, batch, encoded_request
 from brimline.torture.hostile.sides import NO_LINGERING
 from brimline.torture.hostile.world import World
 
@@ -33,7 +33,7 @@ class Attack(NamedTuple):
 
 
 def _produce(*partitions: Partition) -> bytes:
-    payload = encoded_request(Request(topics=[Topic(FENCED.word, None, partitions)]), 9)
+    payload = encoded_request(PlainRequest(topics=[PlainTopic(FENCED.word, None, partitions)]), 9)
     return struct.pack(">i", len(payload)) + payload
 
 

@@ -16,7 +16,14 @@ from uuid import UUID
 
 from kafka.protocol.schemas import load_json, resources
 
-from brimline.torture.hostile.produce import Partition, Request, Topic, batch, encoded_request, odd_requests
+from brimline.torture.hostile.produce import (
+    Partition,
+    PlainRequest,
+    PlainTopic,
+    batch,
+    encoded_request,
+    odd_requests,
+)
 from brimline.wire.primitives import Writer
 from brimline.wire.request_header import PRODUCE
 
@@ -156,10 +163,10 @@ def _produce_seeds(version: int) -> Iterator[bytes]:
     odd = batch(producer_id=78, producer_epoch=0, base_sequence=5, transactional=True), batch(control=True), None
     for acks in (-1, 1, 0):
         for records in (plain, plain, idempotent, *odd):
-            fenced = [Topic(FENCED.word, FENCED.topic_id, [Partition(0, records), Partition(1, plain)])]
-            clear = [Topic(CLEAR.word, CLEAR.topic_id, [Partition(0, records)])]
+            fenced = [PlainTopic(FENCED.word, FENCED.topic_id, [Partition(0, records), Partition(1, plain)])]
+            clear = [PlainTopic(CLEAR.word, CLEAR.topic_id, [Partition(0, records)])]
             for topics in (fenced, clear, clear + fenced):
-                yield encoded_request(Request(topics=topics, acks=acks), version)
+                yield encoded_request(PlainRequest(topics=topics, acks=acks), version)
         for name in (FENCED, CLEAR):
             for request in odd_requests(name.word, name.topic_id, plain, range(version, version + 1), acks=acks):
                 yield request.payload

@@ -14,7 +14,7 @@ from kafka.protocol import admin, consumer, metadata, producer, sasl
 from kafka.protocol.api_header import ResponseClassRegistry
 
 from brimline.torture.hostile.frames import CLEAR, FENCED, OTHER_WORDS, STILL, name_of
-from brimline.torture.hostile.sides import PATIENCE_SECONDS, Fate, Kind, Side, asks_for_no_answer, is_deceptive
+from brimline.torture.hostile.sides import PATIENCE_SECONDS, Fate, FrameKind, Side, asks_for_no_answer, is_deceptive
 from brimline.wire import produce
 from brimline.wire.describe_log_dirs_request import KIP_1187, read_request
 from brimline.wire.primitives import WireError
@@ -40,12 +40,12 @@ _OWN = {API_VERSIONS, DESCRIBE_LOG_DIRS}
 def complaint(frame: bytes, through: Fate, past: Fate) -> str | None:
     """``through`` the gateway and ``past`` it, in the frame's own words. ``None``: all is as it should be."""
     if len(frame) < 12 or is_deceptive(frame):
-        is_refused = writes_to_fenced(frame) and through.kind is Kind.ENDED
+        is_refused = writes_to_fenced(frame) and through.kind is FrameKind.ENDED
         return None if is_refused or past.kind is through.kind else _other_fate(through, past)
     api_key, version = unpack_from(">hh", frame, 4)
     if writes_to_fenced(frame):
         return _fenced_complaint(frame, version, through, past)
-    if api_key == DESCRIBE_LOG_DIRS and (past.kind is Kind.ENDED or _asks_for_remote_sizes(frame)):
+    if api_key == DESCRIBE_LOG_DIRS and (past.kind is FrameKind.ENDED or _asks_for_remote_sizes(frame)):
         return None  # the gateway has versions and a layout that the broker has not
     if through.kind is not past.kind:
         return _other_fate(through, past)
@@ -81,10 +81,12 @@ def _other_fate(through: Fate, past: Fate) -> str:
 
 def _fenced_complaint(frame: bytes, version: int, through: Fate, past: Fate) -> str | None:
     is_same = _is_same_for_the_twin(frame, version)
-    if through.kind is not Kind.ANSWERED:
+    if through.kind is not FrameKind.ANSWERED:
         if not is_same:
             return None
-        is_stricter = through.kind is not past.kind and past.kind is Kind.ANSWERED and not asks_for_no_answer(frame)
+        is_stricter = (
+            through.kind is not past.kind and past.kind is FrameKind.ANSWERED and not asks_for_no_answer(frame)
+        )
         return _other_fate(through, past) if is_stricter else None
     ours, theirs = _codes(version, through.answer), _codes(version, past.answer) if is_same else None
     if ours is None:

@@ -28,7 +28,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Topic:
+class PlainTopic:
     """A version carries either the name or the id; what kafka-python finds missing it reads as "" or ``None``."""
 
     name: str
@@ -38,8 +38,8 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Request:
-    topics: Sequence[Topic]
+class PlainRequest:
+    topics: Sequence[PlainTopic]
     client_id: str | None = "client"
     header_tags: Tags = field(default_factory=dict)
     transactional_id: str | None = None
@@ -77,7 +77,7 @@ def is_flexible(version: int) -> bool:
     return version >= FIRST_FLEXIBLE_VERSION
 
 
-def encoded_request(request: Request, version: int) -> bytes:
+def encoded_request(request: PlainRequest, version: int) -> bytes:
     """A payload. Whatever a version does not have is left out."""
     writer = Writer(flexible=is_flexible(version))
     writer.raw(struct.pack(">hhi", 0, version, 7))
@@ -102,7 +102,7 @@ def encoded_request(request: Request, version: int) -> bytes:
     return writer.finish()
 
 
-def _write_topic_key(writer: Writer, topic: Topic, version: int) -> None:
+def _write_topic_key(writer: Writer, topic: PlainTopic, version: int) -> None:
     if version >= FIRST_VERSION_WITH_TOPIC_ID:
         assert topic.topic_id is not None
         writer.raw(topic.topic_id.bytes)

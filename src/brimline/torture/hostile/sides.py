@@ -27,7 +27,7 @@ _PROBE = 0x70_00_00_00
 """Above the correlation ids of frames: ApiVersions, to know that what has no answer was taken."""
 
 
-class Kind(Enum):
+class FrameKind(Enum):
     ANSWERED = "answered"
     UNANSWERED = "taken without an answer"
     ENDED = "connection ended"
@@ -35,7 +35,7 @@ class Kind(Enum):
 
 
 class Fate(NamedTuple):
-    kind: Kind
+    kind: FrameKind
     answer: bytes = b""
     """Behind the correlation id."""
 
@@ -104,34 +104,34 @@ class _Conversation:
         numbers = [unpack_from(">i", frame, CORRELATION.start)[0] if len(frame) > 11 else -1 for frame in chunk]
         while len(found) < first + len(chunk) or probe:
             answer = await self._next_answer()
-            if isinstance(answer, Kind):
+            if isinstance(answer, FrameKind):
                 if len(found) < first + len(chunk):
                     found.append(Fate(answer))
                 return False
             number = unpack_from(">i", answer)[0]
             waiting = numbers[len(found) - first :]
             if number == _PROBE:
-                found += [Fate(Kind.UNANSWERED)] * len(waiting)
+                found += [Fate(FrameKind.UNANSWERED)] * len(waiting)
                 probe = False
             elif number in waiting:
-                found += [Fate(Kind.UNANSWERED)] * waiting.index(number)
-                found.append(Fate(Kind.ANSWERED, answer[4:]))
+                found += [Fate(FrameKind.UNANSWERED)] * waiting.index(number)
+                found.append(Fate(FrameKind.ANSWERED, answer[4:]))
             else:
-                found.append(Fate(Kind.ANSWERED, b"an answer to nothing that was asked: " + answer))
+                found.append(Fate(FrameKind.ANSWERED, b"an answer to nothing that was asked: " + answer))
                 return False
         return True
 
-    async def _next_answer(self) -> bytes | Kind:
+    async def _next_answer(self) -> bytes | FrameKind:
         received = self._received
         while len(received) < 4 or len(received) < 4 + unpack_from(">i", received)[0]:
             try:
                 more = await asyncio.wait_for(self._reader.read(1 << 16), self._silence)
             except TimeoutError:
-                return Kind.SILENT
+                return FrameKind.SILENT
             except ConnectionError:
-                return Kind.ENDED
+                return FrameKind.ENDED
             if not more:
-                return Kind.ENDED
+                return FrameKind.ENDED
             received += more
         end = 4 + unpack_from(">i", received)[0]
         answer = bytes(received[4:end])
