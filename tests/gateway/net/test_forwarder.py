@@ -63,7 +63,7 @@ def _the_late_are_looked_for_often(monkeypatch: pytest.MonkeyPatch) -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """What the forwarder goes by, timers apart."""
     clock = Clock()
-    for module in ("forwarder", "connection"):
+    for module in ("forwarder", "connection", "lifetime", "held"):
         monkeypatch.setattr(f"brimline.gateway.net.{module}.time", clock)
     return clock
 
@@ -651,7 +651,7 @@ def test_a_client_is_not_late_while_its_broker_is(clock: Clock) -> None:
 
 
 def test_a_client_that_does_not_take_a_dead_brokers_last_words_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brimline.gateway.net.connection._LAST_WORDS_SECONDS", 0.2)
+    monkeypatch.setattr("brimline.gateway.net.lifetime._LAST_WORDS_SECONDS", 0.2)
 
     def serve(sock: socket.socket) -> None:
         sock.sendall(answer_of(next(requests_from(sock))))

@@ -193,7 +193,7 @@ def test_whoever_has_logged_in_waits_for_the_broker_as_long_as_it_takes(
     """The answer that tells of his rights is not his; but the one to his token was."""
     clock, broker = Clock(), SlowBroker()
     monkeypatch.setattr("brimline.gateway.net.forwarder._SWEEP_SECONDS", 0.1)
-    for module in ("forwarder", "connection"):
+    for module in ("forwarder", "connection", "lifetime", "held"):
         monkeypatch.setattr(f"brimline.gateway.net.{module}.time", clock)
     with (
         real_rules(tmp_path, serve=broker, login_timeout=100.0) as gateway,

@@ -14,14 +14,14 @@ that has gone ends the connection. Of a broker that has gone, the last answers a
 import select
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from brimline.gateway.net.account import SMALL
 from brimline.gateway.net.endpoint import Endpoint, Pipe
-from brimline.gateway.net.loop import Timer
+from brimline.gateway.net.held import DelayedAnswers, HeldRequest
+from brimline.gateway.net.lifetime import Lifetime
 from brimline.wire.in_flight import Buffer, Expected, InFlight, OwnAnswer
 from brimline.wire.primitives import WireError
 from brimline.wire.request_header import PRODUCE
@@ -30,17 +30,10 @@ from brimline.wire.response_stream import ResponseStream
 
 if TYPE_CHECKING:
     from brimline.gateway.net.forwarder import Forwarder
-    from brimline.gateway.rules.writer import Writer
+    from brimline.gateway.rules.seen_client import SeenClient
 
 _SPLICE_FROM = 1 << 16
 """Frames with at least this much left go through the pipe; for smaller ones copying is cheaper."""
-_KEPT_BYTES_PER_SECOND = 1 << 16
-"""How slowly a request that is kept whole may arrive before its connection is given up."""
-_LAST_WORDS_SECONDS = 10.0
-"""How long a connection that is about to end may still take to deliver what it has."""
-
-UNKNOWN = "unknown"
-"""The software of a client that has not told."""
 
 _GONE = select.EPOLLHUP | select.EPOLLERR
 _READABLE = select.EPOLLIN | _GONE
@@ -58,59 +51,31 @@ class Judge(Protocol):
         """Calls ``forward``, ``answer`` or both of the connection, once."""
 
 
-class _Held:
-    """A request that is not judged yet, how large it is, and what the client has sent behind it."""
-
-    __slots__ = ("behind", "is_due", "judge", "size")
-
-    def __init__(self, judge: Callable[[], None], size: int) -> None:
-        self.judge = judge
-        self.size = size
-        self.behind = b""
-        self.is_due = False
-        """What it was held for is there."""
-
-
 class Connection:
     __slots__ = (
         "_account",
-        "_began_keeping",
-        "_broker_leaves",
-        "_broker_told",
-        "_client_told",
-        "_complete_by",
-        "_ending",
-        "_ends_by",
+        "_delayed",
         "_forwarder",
-        "_has_lost_broker",
         "_has_tls",
         "_held",
-        "_held_answers",
         "_held_bytes",
         "_is_closed",
         "_is_open",
         "_judge",
-        "_kept_number",
-        "_known_by",
-        "_needs_login",
-        "_release_timer",
+        "_life",
         "_request_pipe",
         "_response_pipe",
         "_to_broker",
         "_turns",
         "address",
-        "allowed_at",
-        "asked_api_versions",
         "broker",
         "client",
-        "client_software",
         "in_flight",
         "judged_until",
         "listener",
-        "refused_at",
         "requests",
         "responses",
-        "writer",
+        "seen",
     )
 
     def __init__(
@@ -132,52 +97,35 @@ class Connection:
         self.client = client
         self.broker = broker
         self.address = address
-        self._needs_login = needs_login
         settings = forwarder.settings
+        self._life = Lifetime(
+            client,
+            broker,
+            login_timeout=settings.login_timeout,
+            header_timeout=settings.header_timeout,
+            needs_login=needs_login,
+        )
         self.in_flight = InFlight()
         self.requests = RequestStream(
             self.in_flight,
             settings.largest_request,
             judge.wants,
-            largest_login=settings.largest_login if self._needs_login else None,
+            largest_login=settings.largest_login if needs_login else None,
         )
         self.responses = ResponseStream(self.in_flight)
-        self.client_software = UNKNOWN
-        self.asked_api_versions: int | None = None
-        """In which version the client last asked for ApiVersions; ``None``: it has not."""
-        self.writer: Writer | None = None
+        self.seen: SeenClient | None = None
         """For the rules."""
-        self.refused_at = 0.0
-        """Up to when this connection's wholly refused requests have used up their rate."""
-        self.allowed_at = 0.0
-        """When it last sent a Produce request of which something was allowed, while requests were looked into."""
         self.judged_until = 0
         """For ``turns``."""
         self._request_pipe: Pipe | None = None
         self._response_pipe: Pipe | None = None
         self._to_broker: list[Buffer] = []
-        self._held_answers: deque[tuple[float, OwnAnswer, bytes]] | None = None
-        self._release_timer: Timer | None = None
+        self._delayed: DelayedAnswers | None = None
         self._is_open = False
         self._is_closed = False
-        self._ending: str | None = None
-        """Why no more requests are read, and the connection ends when all are answered."""
-        self._client_told = False
-        self._broker_told = False
-        self._broker_leaves = False
-        self._has_lost_broker = False
         self._has_tls = not (client.can_splice and broker.can_splice)
         self._held_bytes = 0
-        self._held: _Held | None = None
-        self._kept_number = 0
-        self._began_keeping = 0.0
-        now = time.monotonic()
-        self._known_by: float | None = now + settings.login_timeout
-        """When a client must have said something or, where clients authenticate, been answered a token."""
-        self._ends_by: float | None = now + settings.header_timeout
-        """When a connection that is about to begin or to end is given up."""
-        self._complete_by: float | None = None
-        """When a request that is kept must be complete."""
+        self._held: HeldRequest | None = None
 
     def start(self) -> None:
         """Both sockets are watched until they are connected and, with TLS, have shaken hands."""
@@ -202,15 +150,13 @@ class Connection:
             return
         own = OwnAnswer(None, kept=len(frame))
         self.in_flight.add(own)
-        if self._held_answers is None:
-            self._held_answers = deque()
-        self._held_answers.append((time.monotonic() + after_seconds, own, frame))
-        if self._release_timer is None:
-            self._release_timer = self._forwarder.loop.later(after_seconds, self._release)
+        if self._delayed is None:
+            self._delayed = DelayedAnswers(self._forwarder.loop, self.resume)
+        self._delayed.add(own, frame, after_seconds)
 
     def hold(self, then: Callable[[], None], size: int) -> None:
         """``let_go`` will judge the present request of so many bytes, by calling this; nothing more is read so long."""
-        self._held = _Held(then, size)
+        self._held = HeldRequest(then, size)
 
     def let_go(self, more: int = 0) -> None:
         """The request that was held is judged when it is its turn, and when there is memory for what becomes of it.
@@ -225,8 +171,7 @@ class Connection:
     def end_after_this(self, reason: str = "refused-without-acks") -> None:
         """Read no more requests; close when everything before has been answered (what a broker does after an error
         that it cannot tell, with acks=0)."""
-        self._ending = reason
-        self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
+        self._life.read_no_more(reason)
 
     def soon(self, callback: Callable[[], None]) -> None:
         """After the present event, if the connection is still there."""
@@ -244,15 +189,9 @@ class Connection:
 
     def late_for(self, now: float) -> str | None:
         """Why this connection is given up now; ``None``: it is not."""
-        if (self._ends_by is not None and self._ends_by <= now) or (
-            self._complete_by is not None and self._complete_by <= now
-        ):
-            return "too-slow"
-        if self._known_by is not None and self._known_by <= now:
-            if not (self.in_flight.has_passed_token if self._needs_login else self.requests.requests):
-                return "not-logged-in" if self._needs_login else "silent"
-            self._known_by = None
-        return None
+        return self._life.late_for(
+            now, has_passed_token=self.in_flight.has_passed_token, has_asked=self.requests.requests > 0
+        )
 
     def on_client(self, mask: int) -> None:
         if self._is_open:
@@ -286,8 +225,8 @@ class Connection:
             return
         self._is_closed = True
         self._held = None
-        if self._release_timer is not None:
-            self._release_timer.cancel()
+        if self._delayed is not None:
+            self._delayed.cancel()
         for pipe in (self._request_pipe, self._response_pipe):
             if pipe is not None:
                 self._forwarder.pipes.give_back(pipe)
@@ -328,7 +267,7 @@ class Connection:
         client_waits_for = 0 if self.client.is_ready else self.client.get_ready()
         if not (broker_waits_for or client_waits_for):
             self._is_open = True
-            self._ends_by = None
+            self._life.opened()
             self._from_client()
             return
         self._watch(self.client, client_waits_for)
@@ -346,7 +285,7 @@ class Connection:
 
     def _broker_event(self, mask: int) -> None:
         if mask & (_GONE | select.EPOLLRDHUP):
-            self._broker_leaves = True
+            self._life.broker_begins_to_leave()
         if mask & _GONE:
             self._lose_broker()
         elif mask & select.EPOLLOUT:
@@ -403,7 +342,7 @@ class Connection:
         except ConnectionError:
             self._lose_broker()
 
-    def _take_in(self, data: memoryview, held: _Held | None = None) -> None:
+    def _take_in(self, data: memoryview, held: HeldRequest | None = None) -> None:
         requests, produce_requests = self.requests.requests, self.requests.produce_requests
         try:
             if held is None or self._is_done_with(held):
@@ -422,7 +361,7 @@ class Connection:
         counters = self._forwarder.counters
         counters.requests += self.requests.requests - requests
         counters.produce_requests += self.requests.produce_requests - produce_requests
-        self._note_keeping()
+        self._life.keeps(self.requests.kept_bytes, self.requests.requests, self._forwarder.settings.header_timeout)
 
     def _let_go(self) -> None:
         held = self._held
@@ -431,14 +370,14 @@ class Connection:
             self._take_in(memoryview(held.behind), held)
             self._from_client()
 
-    def _is_done_with(self, held: _Held) -> bool:
+    def _is_done_with(self, held: HeldRequest) -> bool:
         """Judges it. False: what came behind it must wait, or is not wanted any more."""
         began = time.monotonic_ns()
         held.judge()
         self._turns.took(self, began)
         if self._held is not None:  # once more
             self._held.behind = held.behind
-        return not (self._held or self._ending)
+        return not (self._held or self._life.ending)
 
     def _judge_requests(self, data: memoryview) -> None:
         for item in self.requests.receive(data):
@@ -455,7 +394,7 @@ class Connection:
             if self._held is not None:
                 self._held.behind = bytes(data[self.requests.read_to :])
                 break
-            if self._ending:
+            if self._life.ending:
                 break
 
     def _read_responses(self) -> None:
@@ -497,17 +436,6 @@ class Connection:
     def _take_pipe(self) -> Pipe | None:
         return None if self._has_tls or self._account.is_tight else self._forwarder.pipes.take()
 
-    def _release(self) -> None:
-        """Answers that were held back for a while, in their order."""
-        now = time.monotonic()
-        held = self._held_answers
-        assert held is not None
-        while held and held[0][0] <= now:
-            _, own, frame = held.popleft()
-            own.frame = frame
-        self._release_timer = self._forwarder.loop.later(held[0][0] - now, self._release) if held else None
-        self.resume()
-
     def _resume(self) -> None:
         self._send_to_client(list(self.responses.resume()))
         self._settle()
@@ -534,7 +462,7 @@ class Connection:
 
     def _lose_broker(self) -> None:
         """Nothing more can be sent to it. What it has said before is still there to be read."""
-        self._has_lost_broker = True
+        self._life.broker_is_lost()
         self.broker.forget_unsent()
         if self._request_pipe is not None:
             self._forwarder.pipes.give_back(self._request_pipe)
@@ -543,9 +471,9 @@ class Connection:
     def _may_read_client(self) -> bool:
         return not (
             self.client.at_end
-            or self._ending
+            or self._life.ending
             or self._held
-            or self._has_lost_broker
+            or self._life.has_lost_broker
             or self.broker.unsent_bytes
             or self.client.unsent_bytes
             or _holds_bytes(self._request_pipe)
@@ -575,37 +503,37 @@ class Connection:
         self._give_back_pipes()
         to_broker_done = not (self.broker.unsent_bytes or _holds_bytes(self._request_pipe))
         to_client_done = not (self.client.unsent_bytes or _holds_bytes(self._response_pipe))
-        if self._is_over(to_broker_done=to_broker_done, to_client_done=to_client_done):
+        life, is_waiting = self._life, bool(self.in_flight)
+        if to_client_done and life.is_over(
+            is_held=self._held is not None,
+            is_draining=self._forwarder.is_draining,
+            is_between_frames=self.requests.is_between_frames,
+            to_broker_done=to_broker_done,
+            all_answered=not is_waiting and self.responses.is_between_frames,
+        ):
             if not self.client.at_end:
                 self.client.discard_unread(self._account.buffer)
-            self.close(self._ending or "closed")
+            self.close(life.ending or "closed")
             return
         self._note_held_bytes()
-        has_said_all = (self.client.at_end and not self._held) or self._ending
-        if has_said_all and to_broker_done and not self._broker_told:
-            self._broker_told = True
-            self.broker.no_more()
-            self._expect_the_end()
-        if self.broker.at_end and to_client_done and not self._client_told:
-            self._client_told = True
-            self.client.no_more()
-            self._expect_the_end()
-        is_last = self.broker.at_end or self._broker_leaves or (self.client.at_end and not self.in_flight)
-        if is_last and not to_client_done:
-            # From now on: whenever the client has taken something it gets as much time again.
-            self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
+        life.pass_on_ends(
+            is_held=self._held is not None,
+            is_waiting=is_waiting,
+            to_broker_done=to_broker_done,
+            to_client_done=to_client_done,
+        )
         may_read_client, may_read_broker = self._may_read_client(), self._may_read_broker()
         self._watch(
             self.client, (select.EPOLLIN if may_read_client else 0) | (0 if to_client_done else select.EPOLLOUT)
         )
         # A broker that leaves must be noticed although it is not read, once.
-        if_not_read = 0 if self._broker_leaves else select.EPOLLRDHUP
+        if_not_read = 0 if life.broker_leaves else select.EPOLLRDHUP
         self._watch(
             self.broker,
             (select.EPOLLIN if may_read_broker else if_not_read) | (0 if to_broker_done else select.EPOLLOUT),
         )
         if not may_read_client:
-            self._complete_by = None  # whoever is not read cannot be late
+            life.is_not_read()
         if may_read_client and self.client.has_unread:
             self._forwarder.loop.later(0.0, lambda: self._guarded(self._from_client))
         if may_read_broker and self.broker.has_unread:
@@ -620,9 +548,7 @@ class Connection:
             or self._response_pipe
             or self.client.at_end
             or self.broker.at_end
-            or self._broker_leaves
-            or self._has_lost_broker
-            or self._ending
+            or self._life.is_leaving
             or self._held
             or self._has_tls
             or self._held_bytes
@@ -631,26 +557,6 @@ class Connection:
             or self.responses.kept_bytes
             or not self.in_flight.is_plain
         )
-
-    def _is_over(self, *, to_broker_done: bool, to_client_done: bool) -> bool:
-        if not to_client_done:
-            return False
-        if self._held:
-            return self.broker.at_end
-        all_answered = not self.in_flight and self.responses.is_between_frames
-        if self._ending:
-            return (to_broker_done and all_answered) or self.broker.at_end
-        if self._forwarder.is_draining and self.requests.is_between_frames and to_broker_done and all_answered:
-            return True
-        if self.broker.at_end:
-            # Of TLS there is no half: the client learns that the broker has gone by our closing.
-            return self.client.at_end or self._has_lost_broker or not self.client.can_splice
-        return self.client.at_end and to_broker_done and not self.broker.can_splice and all_answered
-
-    def _expect_the_end(self) -> None:
-        if self.client.at_end and self.in_flight:
-            return  # the client waits for its last answers, and the broker takes the time that it takes
-        self._ends_by = time.monotonic() + _LAST_WORDS_SECONDS
 
     def _give_back_pipes(self) -> None:
         pipe = self._request_pipe
@@ -661,18 +567,6 @@ class Connection:
         if pipe is not None and not pipe.filled and self.responses.passing < _SPLICE_FROM:
             self._forwarder.pipes.give_back(pipe)
             self._response_pipe = None
-
-    def _note_keeping(self) -> None:
-        """A request that is kept has until its deadline to be complete. Every byte puts that off a little."""
-        kept = self.requests.kept_bytes
-        if not kept:
-            self._complete_by = None
-            return
-        if self._complete_by is None or self._kept_number != self.requests.requests:
-            self._kept_number = self.requests.requests
-            self._began_keeping = time.monotonic()
-        allowed = self._forwarder.settings.header_timeout + kept / _KEPT_BYTES_PER_SECOND
-        self._complete_by = self._began_keeping + allowed
 
     def _note_held_bytes(self) -> None:
         held = (

@@ -21,9 +21,10 @@ from brimline.decide.admission import Fence, RejectError
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence
 from brimline.gateway.counters import Counters, RefusalCount, RefusedPartition
 from brimline.gateway.describe.rule import DescribeRule, framed
-from brimline.gateway.net.connection import UNKNOWN, Connection
+from brimline.gateway.net.connection import Connection
 from brimline.gateway.rules.fences import Fences, FenceSnapshot
 from brimline.gateway.rules.placement import Placement
+from brimline.gateway.rules.seen_client import UNKNOWN, seen_on
 from brimline.gateway.rules.sequence_memory import SequenceMemory, key_of
 from brimline.gateway.rules.writer import Told, writer_of
 from brimline.wire import api_versions, produce
@@ -154,7 +155,7 @@ class Rules:
             "a Produce request (version %d, client %r) could not be read: %s. Its connection is ended, because "
             "something is fenced; such ends are counted as unreadable-produce",
             request.version,
-            connection.client_software,
+            seen_on(connection).software,
             error,
             extra={"event": "unreadable-produce"},
         )
@@ -207,7 +208,7 @@ class Rules:
         has_answer = index.acks != _NO_ACKS
         is_refused_wholly = len(refusals) == len(index.parts)
         if not is_refused_wholly:
-            connection.allowed_at = time.monotonic()
+            seen_on(connection).allowed_at = time.monotonic()
         if not refusals:
             connection.forward([request.frame], request.correlation_id if has_answer else None)
         elif is_refused_wholly and has_answer:
@@ -267,9 +268,10 @@ class Rules:
 
     @staticmethod
     def _count(table: RefusalCount, connection: Connection, rulings: Sequence[_Ruling]) -> None:
+        software = seen_on(connection).software
         for _, part, topic, _, refusal, _ in rulings:
             if refusal is not None and refusal.message is not None:  # else it is the broker's own
-                table.add(RefusedPartition(topic, part.partition, connection.client_software), part.records_bytes)
+                table.add(RefusedPartition(topic, part.partition, software), part.records_bytes)
 
     def _slow_down(self, connection: Connection) -> float:
         """How long the answer to a wholly refused request waits, so that a connection keeps to the rate.
@@ -277,17 +279,18 @@ class Rules:
         Whoever writes to healthy partitions, too, does not wait: answers keep their order, and his other requests
         would wait with this one.
         """
-        now = time.monotonic()
-        if now - connection.allowed_at < _MIXED_SECONDS:
+        now, seen = time.monotonic(), seen_on(connection)
+        if now - seen.allowed_at < _MIXED_SECONDS:
             return 0.0
-        connection.refused_at = max(connection.refused_at, now - _BURST_SECONDS) + 1 / self.settings.refusals_per_second
-        return connection.refused_at - now
+        seen.refused_at = max(seen.refused_at, now - _BURST_SECONDS) + 1 / self.settings.refusals_per_second
+        return seen.refused_at - now
 
     def _note_versions(self, connection: Connection, request: Request) -> None:
-        connection.asked_api_versions = request.version
+        seen = seen_on(connection)
+        seen.asked_api_versions = request.version
         software = api_versions.client_software(request.payload, request.version)
         if software is not None:
-            connection.client_software = software
+            seen.software = software
         if self._describe is None:
             connection.forward([request.frame], request.correlation_id)
             return
@@ -331,9 +334,10 @@ def _fails_as_one(connection: Connection, request: Request, index: ProduceIndex)
     """Whether the client takes its whole request for failed if a part of it is refused (``wire.kafkajs``)."""
     if index.acks == _NO_ACKS:
         return False
-    if connection.client_software == UNKNOWN and is_kafkajs(request.payload, index, connection.asked_api_versions):
-        connection.client_software = KAFKAJS
-    return connection.client_software == KAFKAJS
+    seen = seen_on(connection)
+    if seen.software == UNKNOWN and is_kafkajs(request.payload, index, seen.asked_api_versions):
+        seen.software = KAFKAJS
+    return seen.software == KAFKAJS
 
 
 def _where_it_may_be(snapshot: FenceSnapshot, placement: Placement, topic: str | None) -> str | None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from brimline.decide.sequences import RefusedSequence
 from brimline.gateway.net.connection import Connection
+from brimline.gateway.rules.seen_client import seen_on
 from brimline.gateway.rules.sequence_memory import SequenceMemory
 from brimline.wire import produce
 from brimline.wire.in_flight import Expected, Frame
@@ -110,6 +111,7 @@ class Writer:
 
 
 def writer_of(connection: Connection) -> Writer:
-    if connection.writer is None:
-        connection.writer = Writer()
-    return connection.writer
+    seen = seen_on(connection)
+    if seen.writer is None:
+        seen.writer = Writer()
+    return seen.writer
