@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from brimline import __version__
-from brimline.cli.guard import add_config_options
 from brimline.cli.shared.exit_codes import ExitCode
+from brimline.cli.shared.options import add_config_options
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brimline import __version__
-from brimline.cli.guard import add_config_options
+from brimline.cli.shared.options import add_config_options
 from brimline.model.failures import BadInput
 
 if TYPE_CHECKING:

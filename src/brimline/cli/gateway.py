@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from brimline import __version__
-from brimline.cli.guard import add_config_options
+from brimline.cli.shared.options import add_config_options
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser

@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from brimline import __version__
+from brimline.cli.shared.options import add_config_options
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -44,17 +45,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     parser.add_argument("--version", action="version", version=f"brimline {__version__}")
     parser.set_defaults(func=run)
-
-
-def add_config_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", required=True, metavar="FILE", help="the broker's own properties file (server.properties)"
-    )
-    parser.add_argument(
-        "--broker-cwd",
-        metavar="DIR",
-        help="the directory that the broker was started in; needed when log.dirs has relative paths",
-    )
 
 
 def run(args: argparse.Namespace) -> int:

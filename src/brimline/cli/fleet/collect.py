@@ -3,7 +3,13 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from brimline.cli.log_dirs.command import Once, add_bootstrap_server, broker_ids, seconds_above_zero
+from brimline.cli.shared.options import (
+    Once,
+    add_bootstrap_server,
+    add_command_config,
+    broker_ids,
+    seconds_above_zero,
+)
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -48,14 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add("--broker-list", action=Once, type=broker_ids, metavar="IDS", help="only these broker ids (default: all)")
     add("--interval", type=seconds_above_zero, metavar="SECONDS", help="again and again, this often (default: once)")
     add("--times", type=_times, metavar="N", help="with --interval: end after this many (default: never)")
-    add("--command-config", action=Once, metavar="FILE", help="a Java properties file for the client")
-    add(
-        "--command-property",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="one client property; wins over the file; may be repeated",
-    )
+    add_command_config(parser, "a Java properties file for the client")
     add(
         "--timeout",
         type=seconds_above_zero,

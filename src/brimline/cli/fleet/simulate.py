@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from brimline import __version__
 from brimline.cli.fleet.command import WAREHOUSE_HELP
+from brimline.cli.shared.options import add_top
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,9 +80,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     add("--processes", type=_processes, metavar="N", help="at work side by side (default: one for each core)")
     add("--master", metavar="URL", help="let Spark do it: local[N], spark://host:port or sc://host:port")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--top", type=_count, default=20, metavar="N", help="topics in the table (default: 20)")
-    shown.add_argument("--all", action="store_const", dest="top", const=None, help="all topics in the table")
+    add_top(parser, "topics")
     add("--output", choices=("table", "json"), default="table", help="for people or for programs; json has all topics")
     add("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
     add("--version", action="version", version=f"brimline {__version__}")
@@ -101,12 +100,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.plan_out is not None and args.ceiling is None:
         raise BadInput("--plan-out writes the plan of a ceiling: say which, by --ceiling")
-    what_if = WhatIf(
-        ceiling_percent=args.ceiling,
-        max_used_percent=args.max_used,
-        retention=tuple(args.retention),
-        days=args.days,
-    )
+    limits = {"ceiling_percent": args.ceiling, "max_used_percent": args.max_used, "retention": tuple(args.retention)}
+    what_if = WhatIf(**limits, days=args.days)
     files = [file for file in newest_files(args.warehouse) if _is_meant(file, args)]
     if not files:
         raise BadInput(
@@ -139,8 +134,8 @@ def _batches(files: "Sequence[SnapshotFile]", what_if: "WhatIf", args: argparse.
         from brimline.fleet.simulate.simulate import rows_of
 
         return rows_locally(files, rows_of(what_if), args.processes or os.cpu_count() or 1)
+    from brimline.fleet.planner.spark_tasks import batches_on_spark
     from brimline.fleet.session.session import SessionSettings, spark_session
-    from brimline.fleet.simulate.spark_tasks import batches_on_spark
 
     with spark_session(SessionSettings(master=args.master)) as spark:
         return batches_on_spark(spark, files, what_if)
@@ -174,12 +169,6 @@ def _days(text: str) -> int:
 def _processes(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 10_000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of topics")
     return int(text)
 
 

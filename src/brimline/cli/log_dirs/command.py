@@ -1,12 +1,18 @@
 """``brimline log-dirs``: its options and its help. The work begins in ``describe``."""
 
 import argparse
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from brimline import __version__
 from brimline.cli.shared.exit_codes import EXIT_CODES_HELP
+from brimline.cli.shared.options import (
+    Once,
+    add_bootstrap_server,
+    add_command_config,
+    add_top,
+    broker_ids,
+    seconds_above_zero,
+)
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -62,28 +68,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         metavar="IDS",
         help="only these broker ids, with commas (default: all)",
     )
-    add(
-        "--command-config",
-        action=Once,
-        metavar="FILE",
-        help="a Java properties file for the client (SASL, TLS, timeouts)",
-    )
-    add(
-        "--command-property",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="one client property; wins over the file; may be repeated",
-    )
+    add_command_config(parser, "a Java properties file for the client (SASL, TLS, timeouts)")
     add(
         "--include-remote-info",
         action="store_true",
         help="also the remote and the only-local size of each replica (reads __remote_log_metadata)",
     )
     add("--output", choices=OUTPUTS, help="see below (default: table on a terminal, else kafka-json)")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--top", type=_count, default=20, metavar="N", help="replicas in the table (default: 20)")
-    shown.add_argument("--all", action="store_const", dest="top", const=None, help="all replicas in the table")
+    add_top(parser, "replicas")
     add(
         "--timeout",
         type=seconds_above_zero,
@@ -101,56 +93,5 @@ def run(args: argparse.Namespace) -> int:
     return describe(args)
 
 
-def add_bootstrap_server(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--bootstrap-server",
-        action=Once,
-        required=True,
-        metavar="HOST:PORT",
-        help="a server to connect to first, or several with commas (required)",
-    )
-
-
-class Once(argparse.Action):
-    """An option that the stock tool refuses to be given twice; argparse would drop the first without a word."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        given: set[str] = vars(namespace).setdefault("given", set())
-        if self.dest in given:
-            raise argparse.ArgumentError(self, "given more than once, and only one can count")
-        given.add(self.dest)
-        setattr(namespace, self.dest, values)
-
-
 def _names(text: str) -> frozenset[str] | None:
     return frozenset(name.strip() for name in text.split(",") if name.strip()) or None
-
-
-def broker_ids(text: str) -> tuple[int, ...] | None:
-    ids = [part.strip() for part in text.split(",") if part.strip()]
-    wrong = [part for part in ids if not part.removeprefix("-").isdecimal()]
-    if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a broker id: write numbers with commas between them")
-    return tuple(sorted({int(part) for part in ids})) or None
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of replicas")
-    return int(text)
-
-
-def seconds_above_zero(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds

@@ -1,0 +1,89 @@
+"""Options that several commands have, and the types of their values."""
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", required=True, metavar="FILE", help="the broker's own properties file (server.properties)"
+    )
+    parser.add_argument(
+        "--broker-cwd",
+        metavar="DIR",
+        help="the directory that the broker was started in; needed when log.dirs has relative paths",
+    )
+
+
+def add_bootstrap_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bootstrap-server",
+        action=Once,
+        required=True,
+        metavar="HOST:PORT",
+        help="a server to connect to first, or several with commas (required)",
+    )
+
+
+def add_command_config(parser: argparse.ArgumentParser, file_help: str) -> None:
+    parser.add_argument("--command-config", action=Once, metavar="FILE", help=file_help)
+    parser.add_argument(
+        "--command-property",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one client property; wins over the file; may be repeated",
+    )
+
+
+def add_top(parser: argparse.ArgumentParser, things: str) -> None:
+    shown = parser.add_mutually_exclusive_group()
+    help_text = f"{things} in the table (default: 20)"
+    shown.add_argument("--top", type=_count_of(things), default=20, metavar="N", help=help_text)
+    shown.add_argument("--all", action="store_const", dest="top", const=None, help=f"all {things} in the table")
+
+
+class Once(argparse.Action):
+    """An option that the stock tool refuses to be given twice; argparse would drop the first without a word."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given: set[str] = vars(namespace).setdefault("given", set())
+        if self.dest in given:
+            raise argparse.ArgumentError(self, "given more than once, and only one can count")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
+def broker_ids(text: str) -> tuple[int, ...] | None:
+    ids = [part.strip() for part in text.split(",") if part.strip()]
+    wrong = [part for part in ids if not part.removeprefix("-").isdecimal()]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a broker id: write numbers with commas between them")
+    return tuple(sorted({int(part) for part in ids})) or None
+
+
+def seconds_above_zero(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _count_of(things: str) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdecimal():
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {things}")
+        return int(text)
+
+    return count
