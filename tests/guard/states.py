@@ -9,15 +9,15 @@ from brimline.guard.ballast.feature import ballast_document
 from brimline.guard.ballast.task import BallastStatus
 from brimline.guard.disks.published import volumes_document
 from brimline.guard.followers.cordon import CordonReport
-from brimline.guard.followers.published import cordon_document, follower_document
+from brimline.guard.followers.feature import cordon_document, follower_document
 from brimline.guard.followers.report import OrderReport, PeerReport
-from brimline.guard.gateway_link.published import gateway_document
+from brimline.guard.gateway_link.feature import gateway_document
 from brimline.guard.gateway_link.task import GatewayReport
 from brimline.guard.landing.feature import landing_document
 from brimline.guard.landing.task import LandingReport
+from brimline.guard.moves.feature import move_document
 from brimline.guard.moves.task import MoveReport
-from brimline.guard.moves.words import move_document
-from brimline.guard.percent.published import retention_document
+from brimline.guard.percent.feature import retention_document
 from brimline.guard.percent.task import PercentReport
 from brimline.guard.reclaim.published import reclaim_document
 from brimline.guard.reclaim.report import ReclaimReport

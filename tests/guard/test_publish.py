@@ -13,10 +13,9 @@ from brimline.guard.ballast.task import BallastStatus
 from brimline.guard.disks.published import disk_families
 from brimline.guard.feature import Core
 from brimline.guard.followers.cordon import CordonReport
-from brimline.guard.followers.published import cordon_families, order_families, peer_families
+from brimline.guard.followers.feature import cordon_families, order_families, peer_families
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
-from brimline.guard.gateway_link.feature import GatewayLink
-from brimline.guard.gateway_link.published import OF_A_GATEWAY_THAT_ANSWERS
+from brimline.guard.gateway_link.feature import OF_A_GATEWAY_THAT_ANSWERS, GatewayLink
 from brimline.guard.gateway_link.task import GatewayReport
 from brimline.guard.moves.feature import move_families
 from brimline.guard.moves.task import MoveReport

@@ -1,6 +1,6 @@
 import struct
 
-from brimline.sandbox.probe import brokers_in
+from brimline.sandbox.broker import brokers_in
 
 
 def broker(broker_id: int, rack: bytes | None) -> bytes:

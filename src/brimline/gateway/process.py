@@ -110,17 +110,7 @@ class Gateway:
         )
         self._skips = FollowerSkips()
         self._placement = PlacementWatch(config.broker.log_dirs)
-        self._folder_problems: dict[str, str | None] = {}
-        self._listed: set[str] = set()
-        # One for each log dir: a file system that hangs shall hold up nobody else.
-        self._folder_workers = [
-            Worker(f"folders of {path}", partial(self._look_at_folders, path)) for path in config.broker.log_dirs
-        ]
-        self._disk_worker = Worker("disks", self._step_disks)
-        self._disks = DiskTask(
-            config.broker.log_dirs, _disk_settings(config), clock, self._disk_worker.wake, self._say_disk_state
-        )
-        self._folder_looks = FolderLooks(self._loop, config.broker.log_dirs)
+        self._watch_log_dirs()
         self._describe_worker = DescribeWorker(_broker_access(config)) if config.is_enforcing else None
         self._describe = DescribeRule(self._loop, self._describe_worker) if self._describe_worker else None
         self._rules = Rules(
@@ -137,6 +127,18 @@ class Gateway:
             self._loop, _forwarder_settings(config), self._rules, self._counters, self._look_at_burst
         )
         self._tls = _tls(config)
+
+    def _watch_log_dirs(self) -> None:
+        log_dirs = self._config.broker.log_dirs
+        self._folder_problems: dict[str, str | None] = {}
+        self._listed: set[str] = set()
+        # One for each log dir: a file system that hangs shall hold up nobody else.
+        self._folder_workers = [Worker(f"folders of {path}", partial(self._look_at_folders, path)) for path in log_dirs]
+        self._disk_worker = Worker("disks", self._step_disks)
+        self._disks = DiskTask(
+            log_dirs, _disk_settings(self._config), self._clock, self._disk_worker.wake, self._say_disk_state
+        )
+        self._folder_looks = FolderLooks(self._loop, log_dirs)
 
     def run(self) -> int:
         log_lines.set_up(self._log, self._config.text(keys.LOG_FORMAT), self._config.text(keys.LOG_LEVEL))

@@ -8,7 +8,7 @@ from brimline.guard.landing.feature import Landing
 from brimline.guard.moves.feature import Moves
 from brimline.guard.percent.feature import Percentages
 from brimline.guard.reclaim.feature import Reclaims
-from brimline.guard.scans.feature import Scans
+from brimline.guard.scans import Scans
 
 FEATURES: tuple[type[Feature], ...] = (
     Moves,

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from brimline.model import Bytes
-from brimline.sandbox import filling, tools
+from brimline.sandbox import filling
+from brimline.sandbox import java as tools
 from brimline.sandbox.broker import Broker, KafkaProcess, SupervisedProcess
 from brimline.sandbox.errors import BadSpec, SandboxGone
 from brimline.sandbox.formatting import formatted_dir, random_id

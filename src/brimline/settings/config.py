@@ -22,9 +22,15 @@ from brimline.observe.properties.java_properties import JavaProperties, Property
 from brimline.observe.properties.key_stores import ListenerTls
 from brimline.settings import keys
 from brimline.settings.admin import AdminAccess, admin_access
-from brimline.settings.gateway import read_layout, read_tls, refuse_source, refuse_state_dir
+from brimline.settings.gateway import (
+    protected_patterns,
+    read_layout,
+    read_tls,
+    refuse_landing,
+    refuse_source,
+    refuse_state_dir,
+)
 from brimline.settings.keys import BY_NAME, KEYS, Key, Value
-from brimline.settings.landing import protected_patterns, refuse_landing
 from brimline.settings.layout import GatewayLayout
 
 _OWN = "brimline."
@@ -136,15 +142,9 @@ def read_config(
     raw: JavaProperties, path: str, environment: Mapping[str, str], broker_cwd: str | None = None
 ) -> GuardConfig:
     properties, problems = resolve_references(raw, environment, keys=_is_read)
-    settings: dict[str, Setting] = {}
     warnings = list(_duplicates(properties))
     reader = PropertyReader(properties)
-    for key in KEYS:
-        try:
-            settings[key.name] = _setting(key, reader)
-        except BadInput as problem:
-            problems.append(problem)
-            settings[key.name] = Setting(key=key, value=key.default, where=DEFAULT)
+    settings = _settings(reader, problems)
     problems += _unknown_keys(properties)
     problems += _bad_patterns(reader, settings)
     warnings += _apply_alias(reader, settings, problems)
@@ -167,9 +167,7 @@ def read_config(
     except BadInput as problem:
         problems.append(BadInput(f"{path}: {problem}"))
     try:
-        refuse_landing(reader, str(settings[keys.LANDING_URI.name].value))
-        refuse_state_dir(reader, str(settings[keys.STATE_DIR.name].value), broker.node_id)
-        refuse_source(reader, str(settings[keys.GATEWAY_SOURCE.name].value))
+        _refuse_impossible(reader, settings, broker.node_id)
         layout = read_layout(reader, broker, str(settings[keys.ADMIN_LISTENER.name].value))
     except BadInput as problem:
         problems.append(problem)
@@ -187,6 +185,24 @@ def read_config(
         settings=settings,
         warnings=tuple(warnings),
     )
+
+
+def _settings(reader: PropertyReader, problems: list[BadInput]) -> dict[str, Setting]:
+    """Every key's; what is wrong with one is put to ``problems``."""
+    settings = {}
+    for key in KEYS:
+        try:
+            settings[key.name] = _setting(key, reader)
+        except BadInput as problem:
+            problems.append(problem)
+            settings[key.name] = Setting(key=key, value=key.default, where=DEFAULT)
+    return settings
+
+
+def _refuse_impossible(reader: PropertyReader, settings: Mapping[str, Setting], node_id: BrokerId | None) -> None:
+    refuse_landing(reader, str(settings[keys.LANDING_URI.name].value))
+    refuse_state_dir(reader, str(settings[keys.STATE_DIR.name].value), node_id)
+    refuse_source(reader, str(settings[keys.GATEWAY_SOURCE.name].value))
 
 
 def _jmx_settings(

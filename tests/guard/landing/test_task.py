@@ -20,7 +20,7 @@ from brimline.metrics.board import MetricBoard
 from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
 from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry, PropertyReader
 from brimline.service.log_lines import LOGGER, set_up
-from brimline.settings.landing import refuse_landing
+from brimline.settings.gateway import refuse_landing
 from tests.service.ticking import TickingClock
 
 SENT = Delivered(name="snapshots/c/1/x", bytes=100, sent=1, dropped=0, waiting=0, waiting_bytes=0, failure=None)

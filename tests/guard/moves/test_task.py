@@ -12,8 +12,8 @@ from brimline.act.move_pause import KEY, Hold, Pause
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.guard.moves.feature import MoveNews
 from brimline.guard.moves.task import LOOK, RETRY_REFUSED, MovePauseTask, MoveReport
-from brimline.guard.moves.words import MoveNews
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.service import log_lines
 from brimline.service.durable_files import NotRecorded

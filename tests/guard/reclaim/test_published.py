@@ -20,7 +20,7 @@ from brimline.metrics.catalogue import CATALOGUE
 from brimline.metrics.metric import MetricFamily
 from brimline.model import Bytes
 from brimline.settings import keys
-from brimline.settings.landing import protected_patterns
+from brimline.settings.gateway import protected_patterns
 from tests.guard.files import FIRST_LINE, config, problems
 from tests.guard.reclaim.brokers import Guarded, SmallBroker, SmallLock
 from tests.service.ticking import TickingClock

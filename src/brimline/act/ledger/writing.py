@@ -74,13 +74,8 @@ def document_of(entry: Entry) -> dict[str, object]:
             given_up = [(trim.number, bounded(trim.why), trim.freed_bytes) for trim in entry.trims]
             return _with_rows(entry.act.value, entry.cycle, GIVEN_UP_COLUMNS, given_up)
         case CycleEnded():
-            return {
-                "kind": "ended",
-                "cycle": entry.cycle,
-                "done": entry.done,
-                "abandoned": entry.abandoned,
-                "freedBytes": entry.freed_bytes,
-            }
+            figures = {"done": entry.done, "abandoned": entry.abandoned, "freedBytes": entry.freed_bytes}
+            return {"kind": "ended", "cycle": entry.cycle, **figures}
         case BallastEntry():
             return {
                 "kind": entry.act.value,
@@ -93,10 +88,9 @@ def document_of(entry: Entry) -> dict[str, object]:
             }
         case CordonEntry():
             return {"kind": entry.act.value, "logDir": entry.log_dir, "why": bounded(entry.why)}
-        case Paused():
-            return {"kind": "paused", "by": bounded(entry.by), "reason": bounded(entry.reason)}
-        case Resumed():
-            return {"kind": "resumed", "by": bounded(entry.by), "reason": bounded(entry.reason)}
+        case Paused() | Resumed():
+            kind = "paused" if isinstance(entry, Paused) else "resumed"
+            return {"kind": kind, "by": bounded(entry.by), "reason": bounded(entry.reason)}
 
 
 def bounded(text: str) -> str:

@@ -2,6 +2,8 @@
 
 Nothing but DataFrames is used, so that it is the same on a cluster and over Spark Connect, which has no broadcast
 variables: the few names of files travel with the function.
+
+A simulation by Spark's tasks, for fleets whose snapshots are too many, or too far away, for one machine.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,9 +11,13 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from brimline.fleet.planner.tasks import BrokerRows, Files, balanced, tasks_for
+from brimline.fleet.simulate.broker import SIMULATED_ROWS
+from brimline.fleet.simulate.simulate import rows_of
+from brimline.fleet.simulate.what_if import WhatIf
 
 
 def rows_on_spark(spark: SparkSession, files: Files, rows: BrokerRows, schema: StructType) -> DataFrame:
@@ -28,3 +34,9 @@ def _rows_of_tasks(
     for batch in numbers:
         for task in batch.column(0).to_pylist():
             yield from map(rows.of_file, tasks[task])
+
+
+def batches_on_spark(spark: SparkSession, files: Files, what_if: WhatIf) -> Sequence[pa.RecordBatch]:
+    rows = rows_on_spark(spark, files, rows_of(what_if), from_arrow_schema(SIMULATED_ROWS)).toArrow()
+    found: Sequence[pa.RecordBatch] = rows.cast(SIMULATED_ROWS).to_batches()
+    return found

@@ -1,21 +1,165 @@
-"""The guard's gateway: told which log dirs are full and what the broker decides by address; asked for its figures."""
+"""The gateway's part of ``/v1/state``: what ``status`` needs of it. All its counters are in ``/metrics``.
 
-from collections.abc import Iterator, Mapping
+A gateway's figures as families of the catalogue. Pure: a state in, families out.
 
-from brimline.disks.sentences import reasons_of_full_log_dirs
+The guard's gateway: told which log dirs are full and what the broker decides by address; asked for its figures.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from brimline.disks.sentences import how_to_lift, reasons_of_full_log_dirs
 from brimline.disks.task import DiskReport
-from brimline.documents.gateway_state import GatewayState
+from brimline.documents.gateway_state import GatewayState, RefusedBatches, Skips, StandingFence
+from brimline.documents.guard_state import (
+    AnswerDocument,
+    FailureDocument,
+    FenceDocument,
+    GatewayDocument,
+    LatelyDocument,
+    ListenerDocument,
+    RefusedRow,
+    RefusedSum,
+)
 from brimline.gateway.client import GatewayClient, control_socket
 from brimline.gateway.net.source import seen_address
 from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.gateway_link.address_limits import address_task, ask_rules
 from brimline.guard.gateway_link.checks import check_gateway
 from brimline.guard.gateway_link.findings import explain_addresses, explain_layout
-from brimline.guard.gateway_link.published import OF_A_GATEWAY_THAT_ANSWERS, gateway_document, gateway_families
-from brimline.guard.gateway_link.task import GatewayNews, GatewayReport, GatewayTask
+from brimline.guard.gateway_link.task import GatewayNews, GatewayReport, GatewayTask, Lately
 from brimline.metrics import catalogue
+from brimline.metrics.metric import Metric, MetricFamily
 from brimline.service.worker import Worker
 from brimline.settings import keys
+
+
+def gateway_document(report: GatewayReport, config_path: str) -> GatewayDocument | None:
+    if report.is_absent:
+        return None
+    return GatewayDocument(
+        up=report.state is not None,
+        failure=FailureDocument.of(report.failure),
+        state=None if report.state is None else _answer(report.state, report.lately, config_path),
+    )
+
+
+def _answer(state: GatewayState, lately: Lately, config_path: str) -> AnswerDocument:
+    return AnswerDocument(
+        version=state.version,
+        pid=state.pid,
+        started_at=state.started_at,
+        enforcement=state.enforcement,
+        reject_error=state.reject_error,
+        draining=state.draining,
+        listeners=tuple(
+            ListenerDocument(
+                name=each.name,
+                address=each.address,
+                upstream=each.upstream,
+                protocol=each.protocol,
+                connections=each.connections,
+            )
+            for each in state.listeners
+        ),
+        connections=state.connections.open,
+        fences=tuple(_fence(fence, config_path) for fence in state.fences),
+        refused=_sum(state.refusals),
+        would_have_refused=_sum(state.would_have_refused),
+        lately=LatelyDocument(
+            seconds=round(lately.seconds, 1),
+            batches=lately.batches,
+            bytes=lately.bytes,
+            most=tuple(
+                RefusedRow(
+                    topic=row.topic, partition=row.partition, client=row.client, batches=row.batches, bytes=row.bytes
+                )
+                for row in lately.most
+            ),
+        ),
+    )
+
+
+def _fence(fence: StandingFence, config_path: str) -> FenceDocument:
+    return FenceDocument(
+        log_dir=fence.log_dir,
+        topic=fence.topic,
+        cause=fence.cause,
+        reason=fence.reason,
+        since=fence.since,
+        by=fence.by,
+        partitions=fence.partitions,
+        what_to_do=how_to_lift(fence, config_path),
+    )
+
+
+def _sum(rows: Sequence[RefusedBatches]) -> RefusedSum:
+    return RefusedSum(batches=sum(row.batches for row in rows), bytes=sum(row.bytes for row in rows))
+
+
+OF_A_GATEWAY_THAT_ANSWERS = tuple(
+    metric
+    for metric in catalogue.CATALOGUE
+    if metric.name.startswith("gateway_") and metric is not catalogue.GATEWAY_UP
+)
+
+
+def gateway_families(state: GatewayState) -> list[MetricFamily]:
+    """Everything that ``OF_A_GATEWAY_THAT_ANSWERS`` names."""
+    return [
+        catalogue.GATEWAY_START_TIME.single(state.started_at.timestamp()),
+        *_connections(state),
+        catalogue.GATEWAY_BYTES.family(
+            (("to_broker",), ("to_clients",)), (state.bytes.to_broker, state.bytes.to_clients)
+        ),
+        catalogue.GATEWAY_REQUESTS.single(state.requests.total),
+        catalogue.GATEWAY_PRODUCE_REQUESTS.single(state.requests.produce),
+        *_fences(state),
+        *_refused_families(state.refusals, catalogue.GATEWAY_REFUSED_BATCHES, catalogue.GATEWAY_REFUSED_BYTES),
+        *_refused_families(
+            state.would_have_refused, catalogue.GATEWAY_WOULD_REFUSE_BATCHES, catalogue.GATEWAY_WOULD_REFUSE_BYTES
+        ),
+        catalogue.GATEWAY_SEQUENCES.single(state.sequences.held),
+        catalogue.GATEWAY_SEQUENCES_EVICTED.single(state.sequences.evicted),
+        catalogue.GATEWAY_DESCRIBE_FAILURES.single(state.describe.failures),
+        catalogue.GATEWAY_DESCRIBE_RESTARTS.single(state.describe.worker_restarts),
+        catalogue.GATEWAY_ADDED_LATENCY.histogram(state.latency.bounds, state.latency.counts, state.latency.sum),
+        *_skipped(state.skips),
+    ]
+
+
+def _connections(state: GatewayState) -> list[MetricFamily]:
+    closed = state.connections.closed
+    return [
+        catalogue.GATEWAY_CONNECTIONS.family(
+            tuple((listener.name,) for listener in state.listeners),
+            [listener.connections for listener in state.listeners],
+        ),
+        catalogue.GATEWAY_ACCEPTED.single(state.connections.accepted),
+        catalogue.GATEWAY_CLOSED.family(tuple((reason,) for reason in closed), list(closed.values())),
+    ]
+
+
+def _fences(state: GatewayState) -> list[MetricFamily]:
+    rows = tuple((fence.log_dir or "", fence.topic or "", fence.cause.value) for fence in state.fences)
+    return [
+        catalogue.GATEWAY_FENCE.family(rows, [1] * len(rows)),
+        catalogue.GATEWAY_FENCED_PARTITIONS.family(rows, [fence.partitions for fence in state.fences]),
+    ]
+
+
+def _skipped(skipped: Skips) -> list[MetricFamily]:
+    return [
+        catalogue.GATEWAY_FETCHES_REWRITTEN.single(skipped.fetches_rewritten),
+        catalogue.GATEWAY_PARTITIONS_SKIPPED.single(skipped.partitions_skipped),
+        catalogue.GATEWAY_WITHHELD_BYTES.single(skipped.bytes_withheld),
+        catalogue.GATEWAY_SESSIONS_RESTARTED.single(skipped.sessions_restarted),
+        catalogue.GATEWAY_FETCHES_NOT_UNDERSTOOD.single(skipped.answers_not_understood),
+    ]
+
+
+def _refused_families(rows: Sequence[RefusedBatches], batches: Metric, size: Metric) -> list[MetricFamily]:
+    labels = tuple((row.topic, "" if row.partition is None else str(row.partition), row.client) for row in rows)
+    return [batches.family(labels, [row.batches for row in rows]), size.family(labels, [row.bytes for row in rows])]
 
 
 class GatewayLink(Feature):

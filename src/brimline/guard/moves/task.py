@@ -26,7 +26,7 @@ RETRY_REFUSED = 30.0
 _UNTIL_WOKEN = 60.0
 _REFUSALS = (FailureKind.NOT_AUTHORIZED, FailureKind.NOT_AUTHENTICATED)
 
-Moves = Mapping[str, Sequence[TopicPartition]]
+MovesInto = Mapping[str, Sequence[TopicPartition]]
 """Full log dir → what is being moved into it."""
 
 
@@ -45,7 +45,7 @@ class MoveHolder(Protocol):
 class MoveReport:
     """``is_held``: seen held up at the last look. ``failure``: why they could not be held up, or not let go on."""
 
-    moves: Moves = field(default_factory=dict)
+    moves: MovesInto = field(default_factory=dict)
     is_held: bool = False
     hold: Hold | None = None
     """What there was to do for it."""
@@ -104,7 +104,7 @@ class MovePauseTask:
         self._tell(self._acted(moves, is_certain=is_certain, unlisted=unlisted))
         return LOOK if full or not self.report.is_quiet else _UNTIL_WOKEN
 
-    def _moves_into(self, full: Sequence[str]) -> tuple[Moves, Failure | None]:
+    def _moves_into(self, full: Sequence[str]) -> tuple[MovesInto, Failure | None]:
         moves: dict[str, Sequence[TopicPartition]] = {}
         failure = None
         for path in full:
@@ -117,7 +117,7 @@ class MovePauseTask:
                     moves[path] = found
         return moves, failure
 
-    def _acted(self, moves: Moves, *, is_certain: bool, unlisted: Failure | None) -> MoveReport:
+    def _acted(self, moves: MovesInto, *, is_certain: bool, unlisted: Failure | None) -> MoveReport:
         is_to_hold = bool(moves) and self._is_enforced
         is_to_release = not is_to_hold and self._holder.pause is not None and (is_certain or not self._is_enforced)
         if (is_to_hold or is_to_release) and self._clock.seconds() < self._retry_at:
@@ -136,7 +136,7 @@ class MovePauseTask:
             moves=moves, is_held=self._holder.pause is not None, pause=self._holder.pause, failure=unlisted
         )
 
-    def _failed(self, moves: Moves, failure: Failure) -> MoveReport:
+    def _failed(self, moves: MovesInto, failure: Failure) -> MoveReport:
         if failure.kind in _REFUSALS:
             self._retry_at = self._clock.seconds() + RETRY_REFUSED
         return MoveReport(moves=moves, pause=self._holder.pause, failure=failure)

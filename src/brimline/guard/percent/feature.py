@@ -1,18 +1,112 @@
-"""Retention in percent, as the guard has it: one task, its figures and its lines in the log."""
+"""Retention percentages as families of the catalogue and as members of ``/v1/state``. Pure.
+
+``brimline.metrics.publish`` decides about KIP-1257's percentages. With ``auto`` a broker that has these gauges itself
+(4.3 and later) is not doubled: only what it shows wrongly is published, which is every tiered topic of unlimited total
+retention, whose gauges stand still there. Until the broker has answered there is nothing to double.
+
+Retention in percent, as the guard has it: one task, its figures and its lines in the log.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from brimline.documents.guard_state import PercentagesDocument, PercentRow, RetentionDocument
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.feature import Core, Feature
-from brimline.guard.percent.published import percentage_ages, percentage_families, retention_document
+from brimline.guard.percent.percentages import PercentColumn, PlainFigures, TieredFigures
 from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.metrics import catalogue
-from brimline.metrics.metric import MetricFamily
+from brimline.metrics.metric import Metric, MetricFamily
 from brimline.model import Failure
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings import keys
+
+_HIGHEST = 10
+PERCENTAGES = (
+    catalogue.LOG_RETENTION_SIZE,
+    catalogue.FUTURE_LOG_RETENTION_SIZE,
+    catalogue.REMOTE_RETENTION_SIZE,
+    catalogue.LOCAL_RETENTION_SIZE,
+)
+
+
+def percentage_families(report: PercentReport, publish: str) -> tuple[list[MetricFamily], list[str]]:
+    """What is to be published, and the names of what is to be withdrawn."""
+    families: list[MetricFamily] = [catalogue.BROKER_CONNECTED.single(int(report.failure is None))]
+    gone = []
+    for metric, column in _percentages(report, publish):
+        if column is None:
+            gone.append(metric.name)
+        else:
+            families.append(metric.family(column.rows, column.values))
+    return families, gone
+
+
+def percentage_ages(report: PercentReport, seconds: float) -> list[MetricFamily]:
+    ages = [
+        (tier, seconds - figures.seconds)
+        for tier, figures in (("log", report.plain), ("remote", report.tiered))
+        if figures is not None
+    ]
+    return [catalogue.RETENTION_AGE.family(tuple((tier,) for tier, _ in ages), [age for _, age in ages])]
+
+
+def retention_document(report: PercentReport, seconds: float) -> RetentionDocument:
+    plain, tiered = report.plain, report.tiered
+    return RetentionDocument(
+        plain=None
+        if plain is None
+        else _column(
+            plain.current,
+            seconds - plain.seconds,
+            {topic: failure.message for topic, failure in plain.unknown.items()},
+        ),
+        tiered=None
+        if tiered is None
+        else _column(
+            tiered.total,
+            seconds - tiered.seconds,
+            {str(partition): reason.sentence for partition, reason in tiered.unknown.items()},
+        ),
+    )
+
+
+def _column(column: PercentColumn, age: float, unknown: Mapping[str, str]) -> PercentagesDocument:
+    fullest = np.argsort(-column.values, kind="stable")[:_HIGHEST].tolist()
+    return PercentagesDocument(
+        age_seconds=round(age, 3),
+        partitions=len(column),
+        over_100=int((column.values > 100).sum()),
+        highest=tuple(
+            PercentRow(topic=column.rows[row][0], partition=int(column.rows[row][1]), percent=int(column.values[row]))
+            for row in fullest
+        ),
+        unknown=unknown,
+    )
+
+
+def _percentages(report: PercentReport, publish: str) -> list[tuple[Metric, PercentColumn | None]]:
+    """Each of KIP-1257's metrics with the column to publish, or with ``None``."""
+    if publish == "none" or report.publishes_percentages is None:
+        return [(metric, None) for metric in PERCENTAGES]
+    only_what_stock_lacks = publish == "auto" and report.publishes_percentages
+    plain: PlainFigures | None = None if only_what_stock_lacks else report.plain
+    tiered: TieredFigures | None = report.tiered
+    total = tiered.total if tiered else None
+    local = tiered.local if tiered else None
+    if only_what_stock_lacks and tiered and total and local:
+        total, local = _without(total, tiered.stock_is_right), _without(local, tiered.stock_is_right)
+    columns = (plain.current if plain else None, plain.future if plain else None, total, local)
+    return list(zip(PERCENTAGES, columns, strict=True))
+
+
+def _without(column: PercentColumn, topics: frozenset[str]) -> PercentColumn:
+    kept = np.array([topic not in topics for topic, _ in column.rows], dtype=np.bool_)
+    rows = tuple(row for row, keep in zip(column.rows, kept.tolist(), strict=True) if keep)
+    return PercentColumn(rows=rows, values=column.values[kept] if len(kept) else column.values)
 
 
 class Percentages(Feature):
