@@ -1,4 +1,6 @@
-"""What must be put back when moves go on, on disk before anything is changed.
+"""Moves between a broker's log dirs, held up and let go on; and the record of what must be put back.
+
+What must be put back when moves go on, on disk before anything is changed.
 
 ::
 

@@ -1,4 +1,6 @@
-"""What ``fence`` and ``unfence`` have in common: the target, who asks, and the gateway's view of that target.
+"""``brimline fence``, and what it has in common with ``unfence``.
+
+What ``fence`` and ``unfence`` have in common: the target, who asks, and the gateway's view of that target.
 
 ``brimline fence``: refuse Produce for a log dir or a topic by hand. Speaks to the gateway; needs no guard.
 """

@@ -1,4 +1,6 @@
-"""What is done about a follower whose disk is full, by the leader's guard: ``brimline.follower.action``.
+"""Full followers: what is done about one, and how it is not sent what it has no room for.
+
+What is done about a follower whose disk is full, by the leader's guard: ``brimline.follower.action``.
 
 **Rule.** What the operator names is what is done. ``auto`` skips where this broker's gateway stands between it and its
 followers, and fences elsewhere: skipping needs the brokers' own listener to run through the gateway, fencing only the

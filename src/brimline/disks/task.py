@@ -1,4 +1,6 @@
-"""One log dir, looked at from a thread of its own.
+"""The disks of a broker: every log dir looked at from a thread of its own, every volume judged.
+
+One log dir, looked at from a thread of its own.
 
 **Invariant.** A file system that never answers costs exactly one thread, for ever, and nothing else: no other log dir
 waits for it, no second look is started while one is under way, and the process can still end (the thread is a daemon).

@@ -1,4 +1,6 @@
-"""A small read-only HTTP server for scrapers and people: GET and HEAD, one answer per connection.
+"""The guard's HTTP: a small server, and its pages.
+
+A small read-only HTTP server for scrapers and people: GET and HEAD, one answer per connection.
 
 **Invariant.** No client can harm the guard, or keep others from learning that it lives. Headers, time and number of
 connections are bounded, and everything runs in threads of its own. Whoever connects and asks nothing gives way to the

@@ -1,8 +1,8 @@
-"""The scan of one log dir, at its own interval and in its own thread: a hung file system delays its own scan only.
+"""Scans of the log dirs, as the guard has them: a task for each, and their figures.
+
+The scan of one log dir, at its own interval and in its own thread: a hung file system delays its own scan only.
 
 What the last scans found, as families of the catalogue. Pure. A log dir that could not be read has no figures.
-
-A scan task and a thread for every log dir, and what all of them found.
 """
 
 import threading

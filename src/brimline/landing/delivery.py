@@ -1,4 +1,6 @@
-"""Where snapshots wait while the landing place cannot take them: a folder of bounded size.
+"""A snapshot's way out, and where it waits when there is none.
+
+Where snapshots wait while the landing place cannot take them: a folder of bounded size.
 
 **Invariant.** The folder never holds more than its bound. When it is full the oldest snapshots go first: the newest
 says most about the fleet as it is. What waits is sent in the order in which it was taken, so that nobody sees time run

@@ -1,4 +1,6 @@
-"""Why a snapshot is not used. A bad file is named and set aside; it never stops the others.
+"""Why a snapshot is not used, and the checksum that tells.
+
+Why a snapshot is not used. A bad file is named and set aside; it never stops the others.
 
 A checksum of a Parquet file's footer, where Parquet has none.
 

@@ -1,4 +1,6 @@
-"""A snapshot's columns before they are Parquet, and the file by which one process hands them to another.
+"""A snapshot's sections, as columns, on their way to a file.
+
+A snapshot's columns before they are Parquet, and the file by which one process hands them to another.
 
 The guard has numpy, and pyarrow is ten times its size: it writes its columns to a file without a name, and a
 short-lived child reads them from there. The file has a line of JSON and then numpy's own format, array by array;

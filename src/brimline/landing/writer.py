@@ -1,4 +1,4 @@
-"""From columns of numpy to the tables of a snapshot file.
+"""From columns to the bytes of a snapshot file.
 
 From tables to the bytes of a snapshot file.
 

@@ -1,4 +1,6 @@
-"""The login that the JMX agent asks for when the operator chose none: made once, kept with the guard's state.
+"""How the JMX bridge is reached, and the login that it asks for.
+
+The login that the JMX agent asks for when the operator chose none: made once, kept with the guard's state.
 
 A loopback port is open to every user of the machine, and whoever may write to a JVM's beans can make it load code and
 write files as the guard's user. So the one user that there is may only read.

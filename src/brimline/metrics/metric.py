@@ -1,4 +1,6 @@
-"""JMX object names in the very form in which Kafka writes them.
+"""What a metric is: its declaration, its values, its names in JMX.
+
+JMX object names in the very form in which Kafka writes them.
 
 Kafka's KafkaMetricsGroup puts ``type`` and ``name`` first, then the tags, each value through Sanitizer.jmxSanitize:
 word characters, ``-``, ``%``, ``.``, space and tab stay as they are, anything else has the whole value quoted by

@@ -1,4 +1,6 @@
-"""Kafka's error codes, as far as Brimline meets them in answers.
+"""What can go wrong: failures as values, errors, and Kafka's codes.
+
+Kafka's error codes, as far as Brimline meets them in answers.
 
 Failure as a value: what went wrong, with what, and what to do about it.
 

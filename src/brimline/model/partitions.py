@@ -1,4 +1,6 @@
-"""What a partition is called.
+"""What a partition is called, and how much of it is kept.
+
+What a partition is called.
 
 What a topic's configuration says about how much of it is kept, as one broker computes it.
 """

@@ -1,4 +1,6 @@
-"""What is a URI, and what a path.
+"""Configuration values as people may see them.
+
+What is a URI, and what a path.
 
 What people may see of a configuration value: in log lines, in errors, in ``/v1/state``, on the terminal.
 

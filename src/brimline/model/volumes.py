@@ -1,4 +1,6 @@
-"""Which log dirs of a broker share a volume, as far as the broker's own answer can tell.
+"""Volumes: which log dirs share one, and what all add up to.
+
+Which log dirs of a broker share a volume, as far as the broker's own answer can tell.
 
 A broker reports the volume's bytes with each of its log dirs and does not name the device, so two log dirs on one
 volume look like two volumes. Adding them up would promise space that does not exist.

@@ -1,4 +1,6 @@
-"""Does a broker answer, and whom does it know? One Metadata request, by hand.
+"""A sandbox's processes, and whether a broker answers.
+
+Does a broker answer, and whom does it know? One Metadata request, by hand.
 
 Seven short fields each way: not worth a client library whose import takes longer than the answer.
 

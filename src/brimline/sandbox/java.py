@@ -1,4 +1,6 @@
-"""The Java that runs Kafka, Ivy and the stock tools: whatever this machine has, if it is new enough.
+"""Java: which one, its class archives, and Kafka's stock tools.
+
+The Java that runs Kafka, Ivy and the stock tools: whatever this machine has, if it is new enough.
 
 A class archive for every Kafka version (AppCDS): a broker that finds its classes read and checked starts with a
 third less work, and so does a tool or a client.

@@ -1,4 +1,6 @@
-"""Log files for Kafka processes, bounded: a sandbox may run for days on memory-backed volumes.
+"""The configuration of every node of a sandbox: properties and logging.
+
+Log files for Kafka processes, bounded: a sandbox may run for days on memory-backed volumes.
 
 Kafka 4 logs through log4j 2, earlier versions through reload4j; each gets its own dialect of the same wish: INFO,
 one file of 8 MB and one before it.

@@ -1,4 +1,6 @@
-"""What the gateway is told by the broker's file: its layout, the TLS of its listeners, and where it keeps its state.
+"""The gateway's part of a broker's file, and values with a form of their own.
+
+What the gateway is told by the broker's file: its layout, the TLS of its listeners, and where it keeps its state.
 
 Values with a form of their own, found wrong before the guard starts: landing places and patterns of topics.
 """

@@ -1,4 +1,6 @@
-"""Where the logs that a broker leads begin and end: ListOffsets, by hand, twice.
+"""What a broker's logs hold: where they begin and end, and every record.
+
+Where the logs that a broker leads begin and end: ListOffsets, by hand, twice.
 
 Asked of one broker alone, over a connection of its own, with a time-out: a client library would look for other brokers,
 wait for them, and remember leaders. A consumer is told only of what the broker leads, and only up to where all replicas

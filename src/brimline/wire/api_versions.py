@@ -1,4 +1,6 @@
-"""How Brimline's own clients recognise a gateway: an API that no broker has.
+"""ApiVersions (key 18), and how a gateway is recognised by it.
+
+How Brimline's own clients recognise a gateway: an API that no broker has.
 
 A gateway lists it in its ApiVersions answers, and that is all: nobody ever sends a request with this key. Clients skip
 keys that they do not know. Its version is that of what the two tell each other (``describe_log_dirs_explained``): a

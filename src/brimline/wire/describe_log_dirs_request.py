@@ -1,4 +1,6 @@
-"""Which fields a DescribeLogDirs message has: by its version, and for version 5 by whose version 5 it is.
+"""Requests for DescribeLogDirs, and whose version 5 they are in.
+
+Which fields a DescribeLogDirs message has: by its version, and for version 5 by whose version 5 it is.
 
 Two layouts share the number 5. Kafka 4.3 ships one (every log dir has IsCordoned), KIP-1187 sketches the other (the
 request has IncludeRemoteInfo; every partition has RemoteLogSize and OnlyLocalLogSize; no IsCordoned). So a number alone

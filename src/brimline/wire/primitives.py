@@ -1,4 +1,6 @@
-"""What can be wrong with bytes.
+"""Kafka's primitive types, and what can be wrong with bytes.
+
+What can be wrong with bytes.
 
 ::
 

@@ -1,4 +1,6 @@
-"""An entry as a line of the ledger and back: one JSON object a line, the last of its members a checksum of the rest.
+"""The ledger on disk: its lines, its files, and reading all of its history.
+
+An entry as a line of the ledger and back: one JSON object a line, the last of its members a checksum of the rest.
 
 ::
 

@@ -1,4 +1,6 @@
-"""A pause of reclaim in a file of its own, beside the ledger: it holds although the ledger was damaged or is gone.
+"""The ledger, and the pause that holds although the ledger is damaged or gone.
+
+A pause of reclaim in a file of its own, beside the ledger: it holds although the ledger was damaged or is gone.
 
 ::
 

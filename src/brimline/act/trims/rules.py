@@ -1,4 +1,6 @@
-"""How fast trims are sent, how often they are looked after, and how long is waited for what.
+"""When a trim may be sent, and how fast trims are sent.
+
+How fast trims are sent, how often they are looked after, and how long is waited for what.
 
 May this trim be sent now? What was planned is held against what is there; every no has its reason.
 

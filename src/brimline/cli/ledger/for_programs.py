@@ -1,4 +1,6 @@
-"""``brimline ledger --output csv``: one row per trim, RFC 4180, the header always. Unknown is empty, never 0.
+"""``brimline ledger`` for programs: CSV and JSON.
+
+``brimline ledger --output csv``: one row per trim, RFC 4180, the header always. Unknown is empty, never 0.
 
 ``brimline ledger --output json``: all that the ledger tells, one object, nothing left out.
 """

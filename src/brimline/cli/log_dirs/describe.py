@@ -1,4 +1,6 @@
-"""How far the reading of remote log metadata has come: one line on a terminal's stderr, nothing anywhere else.
+"""The work of ``brimline log-dirs``, and its progress.
+
+How far the reading of remote log metadata has come: one line on a terminal's stderr, nothing anywhere else.
 
 What ``brimline log-dirs`` does: connect, ask, render, and say by the exit code how whole the answer is.
 """

@@ -1,4 +1,6 @@
-"""``--output csv``: one row per replica, RFC 4180, the header always.
+"""``brimline log-dirs`` for programs: CSV and JSON.
+
+``--output csv``: one row per replica, RFC 4180, the header always.
 
 A log dir without a replica to show and a broker that did not answer have a row each too, with the replica's columns
 empty: a failed broker must not look like one without data. Unknown is empty, never 0.

@@ -1,4 +1,6 @@
-"""A broker's volumes: how full each one is, and which log dirs lie on it.
+"""``brimline log-dirs`` for people.
+
+A broker's volumes: how full each one is, and which log dirs lie on it.
 
 ``--output table``: the cluster for people. Volumes first, then what fills them, then the sums.
 

@@ -1,4 +1,6 @@
-"""The question before a deletion. Where nobody can be asked, the answer is no.
+"""What ``brimline reclaim`` asks a person, and shows him while it works.
+
+The question before a deletion. Where nobody can be asked, the answer is no.
 
 What a cycle by hand is doing just now: one line on a terminal's stderr, nothing anywhere else.
 """

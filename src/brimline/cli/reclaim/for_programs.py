@@ -1,4 +1,6 @@
-"""``brimline reclaim --output csv``: one row per trim, RFC 4180, the header always. Unknown is empty, never 0.
+"""``brimline reclaim`` for programs: CSV and JSON.
+
+``brimline reclaim --output csv``: one row per trim, RFC 4180, the header always. Unknown is empty, never 0.
 
 ``brimline reclaim --output json``: the plan as a file, and under ``about`` all that the table shows.
 

@@ -1,4 +1,6 @@
-"""The one way to a rich console: it draws what it is given, and leaves a closed pipe to ``main``.
+"""Standard output: plain, and through rich.
+
+The one way to a rich console: it draws what it is given, and leaves a closed pipe to ``main``.
 
 Standard output, as the renderings need it.
 """

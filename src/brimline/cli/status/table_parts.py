@@ -1,4 +1,6 @@
-"""The gateway for people: what it refuses, why, since when, how much of it there was, and what to do about it.
+"""The parts of ``brimline status`` for people: gateway, followers, cordon, reclaim.
+
+The gateway for people: what it refuses, why, since when, how much of it there was, and what to do about it.
 
 Full followers and cordoned log dirs for people: only what asks for attention.
 

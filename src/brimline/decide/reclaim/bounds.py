@@ -1,4 +1,6 @@
-"""How far beyond its ceiling a device may get, and whether that is still below where producing is refused.
+"""How far a ceiling can be passed, how fast a device fills, and from when the minimum retention counts.
+
+How far beyond its ceiling a device may get, and whether that is still below where producing is refused.
 
 **Invariant.** With the ceiling reached and producers at full rate, a device is never used more than the ceiling plus
 the bound: what is written goes into active segments, which cannot be taken, and what is taken comes back only after a

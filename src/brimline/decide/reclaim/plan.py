@@ -1,4 +1,6 @@
-"""A device's part of the plan written out: the reason of every segment, the row of every log, the row of the device.
+"""KIP-61's plan: which segments go, and why each goes or stays.
+
+A device's part of the plan written out: the reason of every segment, the row of every log, the row of the device.
 
 KIP-61: which segments go, so that a device is not used beyond its ceiling?
 

@@ -1,4 +1,6 @@
-"""Which topics are never trimmed, and which limits ordinary retention holds their logs to.
+"""What no reclaim touches, and what Kafka takes by itself.
+
+Which topics are never trimmed, and which limits ordinary retention holds their logs to.
 
 **Invariant.** A topic of which it is not known that it may be trimmed is not trimmed. Protected is, for the first of
 these reasons that applies:

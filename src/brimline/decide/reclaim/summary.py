@@ -1,4 +1,6 @@
-"""A plan in few numbers, for people: how old what goes is, and why the rest stays.
+"""A plan for people: in few numbers, and who would miss what.
+
+A plan in few numbers, for people: how old what goes is, and why the rest stays.
 
 **Invariant.** Nothing is counted twice and nothing left out: the spans of age add up to what is taken, and what is
 taken, what is going and the reasons why the rest stays add up to all segments of the device.

@@ -1,4 +1,6 @@
-"""Do the files and the broker's answer tell the same story of a replica?
+"""From files and answers to the tables of a plan.
+
+Do the files and the broker's answer tell the same story of a replica?
 
 **Invariant.** A log is trimmed only if both views are there and nothing in one contradicts the other. The scan comes
 first and the broker is asked after it, so between the two looks a log may only have grown at its end:

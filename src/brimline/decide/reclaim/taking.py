@@ -1,4 +1,6 @@
-"""What the rules say about every log of a device, before it is asked how much has to go.
+"""How much of each log is taken: what the rules allow of it, and what the device needs.
+
+What the rules say about every log of a device, before it is asked how much has to go.
 
 Whatever a rule allows or forbids is a run of segments from the log's head or to its end, so a log is described by a few
 numbers of segments, each counted from the head: up to there it is going, up to there it may be taken, and so on.

@@ -1,4 +1,6 @@
-"""One batch of landed files into the bronze tables, exactly once.
+"""One batch of landed files, exactly once; files without a byte with it.
+
+One batch of landed files into the bronze tables, exactly once.
 
 The order is what makes it so. First the refused files go to ``quarantine``: from then on they stay refused, whatever
 the clock says when the batch is done again. Then the rows, table by table, each append carrying the batch's number.

@@ -1,4 +1,6 @@
-"""How old the bytes of a topic are: sums per topic and days of age, which is what history keeps of the segments.
+"""One landed file to rows, and how old its bytes are.
+
+How old the bytes of a topic are: sums per topic and days of age, which is what history keeps of the segments.
 
 A segment is as old as its newest record, as retention has it: without a timestamp, as the file's last change. One from
 the future, beyond what is tolerated of clocks, has no age.

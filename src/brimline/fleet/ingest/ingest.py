@@ -1,4 +1,6 @@
-"""Whose batches are counted: the stream's name, and what happens when its memory was lost.
+"""The ingest: a stream of landed files, and whose batches are counted.
+
+Whose batches are counted: the stream's name, and what happens when its memory was lost.
 
 An append is told apart by the stream's name and the number of its batch, and the numbers begin anew with a new
 checkpoint. So the name lives beside the checkpoint and goes with it. A warehouse that has tables and no checkpoint

@@ -1,4 +1,6 @@
-"""Which of a batch's files are taken in, and why the others are not. Pure: facts in, verdict out.
+"""Which files are taken in, by what the tasks report of them.
+
+Which of a batch's files are taken in, and why the others are not. Pure: facts in, verdict out.
 
 Rules, in this order:
 

@@ -1,4 +1,6 @@
-"""Arithmetic of bytes that is exact and never overflows: the rules of ``decide`` are in integers, and so are these.
+"""The rule of a full disk as columns, in arithmetic that never overflows.
+
+Arithmetic of bytes that is exact and never overflows: the rules of ``decide`` are in integers, and so are these.
 
 Spark raises an error where 64 bits do not suffice, and one odd topic with ``retention.bytes`` of 2**63 - 1 would end a
 job for the whole fleet.

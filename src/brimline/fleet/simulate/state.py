@@ -1,4 +1,6 @@
-"""How much is written to every log a day, as its own segments tell.
+"""A broker's disks from day to day, and how much is written to every log.
+
+How much is written to every log a day, as its own segments tell.
 
 Bytes that are there were written between two moments that are known: the newest record before them, and now. So of the
 segments of the last seven days the sum is divided by the time since the one before them. A log that is younger, or

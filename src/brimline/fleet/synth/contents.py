@@ -1,4 +1,6 @@
-"""The disks of one broker, made up: how large they are, what else lies on them, and when they were made larger.
+"""What a made-up broker holds: its disks, and the replicas on them.
+
+The disks of one broker, made up: how large they are, what else lies on them, and when they were made larger.
 
 Sizes are those one can buy. A disk is as large as its logs ever needed, with more or less room, so that some fleets'
 disks are nearly full and others half empty.

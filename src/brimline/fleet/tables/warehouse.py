@@ -1,4 +1,6 @@
-"""One run at a time on a warehouse: two would take the same files in, and one of them would fail over it.
+"""A warehouse, and the lock that lets one run at a time use it.
+
+One run at a time on a warehouse: two would take the same files in, and one of them would fail over it.
 
 The lock is the kernel's, on a file, and goes with the last process that has the file open: this one, or the JVM that
 was given it (``jvm.py``). A warehouse in an object store is locked by a file in this user's cache: that keeps the

@@ -1,4 +1,6 @@
-"""How many connections an address may have, and how many new ones in a second.
+"""Limits by address: what a broker allows, held by the gateway.
+
+How many connections an address may have, and how many new ones in a second.
 
 A broker behind a gateway sees one address for all clients, so that what it decides by the address is decided here: the
 broker's ``max.connections.per.ip`` and its overrides, and its quotas ``connection_creation_rate`` of addresses. What

@@ -1,4 +1,6 @@
-"""A kernel pipe through which large frames go from one socket to the other without coming into this process.
+"""One side of a connection, and the pipe between two sides.
+
+A kernel pipe through which large frames go from one socket to the other without coming into this process.
 
 One side of a connection: a socket, plain or TLS, and the bytes that it has not taken yet.
 """

@@ -1,4 +1,6 @@
-"""Which partitions are not to grow on which followers: the guard's word, for as long as it keeps giving it.
+"""What the guard says of followers without room: skipped, or fenced.
+
+Which partitions are not to grow on which followers: the guard's word, for as long as it keeps giving it.
 
 **Invariant.** A ``SkipSnapshot`` never changes; ``FollowerSkips`` replaces it whole, so the forwarder takes no lock and
 sees one moment.

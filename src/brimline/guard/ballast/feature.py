@@ -1,6 +1,6 @@
-"""The ballasts in words: for the guard's log, for ``/v1/state`` and so for ``brimline status``.
+"""The ballasts of all volumes, as the guard has them.
 
-The ballasts of all volumes: a task, a thread and a ledger of its own for every log dir.
+The ballasts in words: for the guard's log, for ``/v1/state`` and so for ``brimline status``.
 """
 
 import logging

@@ -1,4 +1,6 @@
-"""The parts of ``/v1/state`` about the other brokers' disks, and about what is cordoned here.
+"""Full followers and the cordon, as the guard has them.
+
+The parts of ``/v1/state`` about the other brokers' disks, and about what is cordoned here.
 
 The other brokers' disks, full followers and cordoned log dirs as families of the catalogue. Pure.
 

@@ -1,4 +1,6 @@
-"""Full followers and cordoned log dirs in plain words, for the log, ``/v1/state``, ``status`` and ``doctor``.
+"""Full followers and cordoned log dirs in words.
+
+Full followers and cordoned log dirs in plain words, for the log, ``/v1/state``, ``status`` and ``doctor``.
 
 Full followers in the guard's log: a line when one begins to be full, one when it is no longer, none in between.
 

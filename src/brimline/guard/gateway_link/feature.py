@@ -1,8 +1,8 @@
-"""The gateway's part of ``/v1/state``: what ``status`` needs of it. All its counters are in ``/metrics``.
+"""The guard's gateway: told what is full, asked for its figures, published.
+
+The gateway's part of ``/v1/state``: what ``status`` needs of it. All its counters are in ``/metrics``.
 
 A gateway's figures as families of the catalogue. Pure: a state in, families out.
-
-The guard's gateway: told which log dirs are full and what the broker decides by address; asked for its figures.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

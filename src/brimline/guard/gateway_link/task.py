@@ -1,4 +1,6 @@
-"""What was refused in the last minute, worked out from counters that only grow.
+"""The guard's side of the line to its gateway: leases out, figures in, news for the log.
+
+What was refused in the last minute, worked out from counters that only grow.
 
 The gateway counts from its start. Its counts of a minute ago are kept, and the difference is what happened since. A
 gateway that was started again counts from 0, so what was kept of the one before is forgotten.

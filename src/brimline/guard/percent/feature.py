@@ -1,10 +1,10 @@
-"""Retention percentages as families of the catalogue and as members of ``/v1/state``. Pure.
+"""Retention in percent, as the guard has it: one task, its figures, its lines in the log.
+
+Retention percentages as families of the catalogue and as members of ``/v1/state``. Pure.
 
 ``brimline.metrics.publish`` decides about KIP-1257's percentages. With ``auto`` a broker that has these gauges itself
 (4.3 and later) is not doubled: only what it shows wrongly is published, which is every tiered topic of unlimited total
 retention, whose gauges stand still there. Until the broker has answered there is nothing to double.
-
-Retention in percent, as the guard has it: one task, its figures and its lines in the log.
 """
 
 import logging

@@ -1,4 +1,6 @@
-"""The part of ``/v1/state`` about reclaim: its ceiling, and every device with what is done about it.
+"""Reclaim in ``/v1/state`` and in metrics.
+
+The part of ``/v1/state`` about reclaim: its ceiling, and every device with what is done about it.
 
 The reclaim of all devices as families of the catalogue. Pure: reports in, families out.
 

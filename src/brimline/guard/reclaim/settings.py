@@ -1,4 +1,6 @@
-"""What the reclaim of a broker's devices goes by, from the properties file.
+"""What reclaim goes by, and where a plan's limits are other ones.
+
+What the reclaim of a broker's devices goes by, from the properties file.
 
 Where the limits that a plan was made under are not those of the broker's properties file.
 

@@ -1,4 +1,6 @@
-"""The reclaim of a device in plain words, for the log, ``/v1/state`` and ``status``. One wording for all.
+"""Reclaim in words: sentences, and lines in the log.
+
+The reclaim of a device in plain words, for the log, ``/v1/state`` and ``status``. One wording for all.
 
 The reclaim of one device in the guard's log: a line for every deletion and for every change, none in between.
 """

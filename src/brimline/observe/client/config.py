@@ -1,4 +1,6 @@
-"""Which names Kafka's Java clients know, and which of them cannot be honoured here.
+"""How to reach a cluster: Java's client properties, and which of them count here.
+
+Which names Kafka's Java clients know, and which of them cannot be honoured here.
 
 A properties file is often shared between tools, so a name that any of Kafka's clients knows is no mistake. One that
 changes who is trusted, or how a secret is found, must not be ignored either: it is refused, with its reason.

@@ -1,4 +1,6 @@
-r"""``sasl.jaas.config``: which login module, with which user and password.
+r"""SASL: ``sasl.jaas.config``, mechanism, user and password.
+
+``sasl.jaas.config``: which login module, with which user and password.
 
 Kafka reads this property with a tokenizer of its own (``java.io.StreamTokenizer``), not with the JDK's file parser, and
 its rules are the ones people's files have been written against: a value is a word or a quoted string, ``\`` escapes

@@ -1,4 +1,6 @@
-"""The Python API: a cluster's log dirs in the shapes of KIP-827 and KIP-1187.
+"""A cluster through the admin protocol: the Python API, and all of it at once for the fleet.
+
+The Python API: a cluster's log dirs in the shapes of KIP-827 and KIP-1187.
 
 ::
 

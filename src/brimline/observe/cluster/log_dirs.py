@@ -1,4 +1,6 @@
-"""DescribeLogDirs from many brokers at once.
+"""DescribeLogDirs from many brokers: everything, or just how full other brokers' disks are.
+
+DescribeLogDirs from many brokers at once.
 
 How full the other brokers' disks are, and which partitions that this broker leads have a replica on one of them.
 

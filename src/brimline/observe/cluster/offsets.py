@@ -1,4 +1,6 @@
-"""One question about many partitions, asked of the broker that leads each.
+"""Offsets, asked of leaders: where logs begin and end, and where an epoch ends.
+
+One question about many partitions, asked of the broker that leads each.
 
 Where a partition log begins and ends: ListOffsets with its special timestamps.
 

@@ -1,4 +1,6 @@
-"""Which offsets of a log its finished uploads cover.
+"""Only-local sizes of led partitions, and which offsets uploads cover.
+
+Which offsets of a log its finished uploads cover.
 
 An upload covers offsets of a log only if it is of that log's lineage: after an unclean election other records stand at
 the same offsets. A log keeps its leader epochs in ``leader-epoch-checkpoint`` beside its segments; an upload is of the

@@ -1,4 +1,6 @@
-"""From the file table to the answer. Pure, so that a remembered table and a fresh one give the same answer.
+"""The scan of a log dir, and the answer made of it.
+
+From the file table to the answer. Pure, so that a remembered table and a fresh one give the same answer.
 
 The scan of a log dir: every file told apart, sized as Kafka and as the disk count, cheap when little changed.
 

@@ -1,4 +1,6 @@
-"""Where Brimline keeps what it can fetch again: one directory per user.
+"""The per-user cache, and Kafka's jars in it.
+
+Where Brimline keeps what it can fetch again: one directory per user.
 
 Kafka's jars in a per-user cache, checked against the lock file.
 

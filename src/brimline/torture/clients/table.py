@@ -1,4 +1,6 @@
-"""A client's process: its lines are read as they come, its complaint is kept, and it never outlives whoever made it.
+"""The table of clients, and their processes.
+
+A client's process: its lines are read as they come, its complaint is kept, and it never outlives whoever made it.
 
 Kafka's own Java clients: one source file, compiled once per process.
 

@@ -1,4 +1,6 @@
-"""Ways to damage a request: from those that a broker hardly notices to those that end every connection.
+"""Hostile frames by a seed, and the ways to damage a request.
+
+Ways to damage a request: from those that a broker hardly notices to those that end every connection.
 
 Hostile frames by a seed: requests of every API and version that a broker offers, and what damage makes of them.
 

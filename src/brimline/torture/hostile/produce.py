@@ -1,4 +1,6 @@
-"""Produce requests of every version as plain values, and their bytes, tagged fields included.
+"""Produce requests of every version: plain ones, and odd ones that every broker takes.
+
+Produce requests of every version as plain values, and their bytes, tagged fields included.
 
 Produce requests that nobody writes and every broker takes: what a reader that is stricter than Kafka would miss.
 """
