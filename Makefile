@@ -31,7 +31,7 @@ test: lint ## what CI runs: lint, then every test that takes seconds, on real pa
 	folder=$$(mktemp -d); chmod 711 "$$folder"; trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
 	TMPDIR="$$folder" .venv/bin/pytest -m "not long" $(SIDE_BY_SIDE) --durations=15 --basetemp="$$folder/tests"
 
-test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing; over an hour, kept in docs/test-long.md
+test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing; an hour, kept in docs/test-long.md
 	@$(PYTHON) -m scripts.test_long
 
 bench: ## ratios to kafka-python, the Java tool, du, DuckDB, Polars, HAProxy …; over half an hour, kept in docs/benchmarks.md
