@@ -31,7 +31,7 @@ from brimline.landing.schema import (
     UnknownVersion,
     column_in_file,
 )
-from brimline.landing.seal import BadSnapshot, QuarantineReason, check_seal
+from brimline.landing.seal import BadSnapshot, QuarantineReason, check_pages, check_seal
 
 __all__ = ["BadSnapshot", "QuarantineReason", "Snapshot", "Source", "read_header", "read_section"]
 
@@ -42,6 +42,8 @@ MOST_ROWS: Mapping[str, int] = {VOLUMES: 10_000, TOPICS: 1_000_000, LOGS: 8_000_
 """Many times what the largest broker has."""
 MOST_BYTES = 4 << 30
 """Of all pages, as they are before compression."""
+MOST_FILE_BYTES = 1 << 30
+"""As they are in the file: a million segments take ten million."""
 MOST_TEXT = 256 << 20
 """Of one column."""
 
@@ -59,14 +61,12 @@ class Snapshot:
         self._is_ours = self._file is not source
         with _judged():
             try:
-                check_seal(self._file)
-                metadata = pq.read_metadata(self._file)
-                self.header = _header(metadata.metadata or {})
-                _check_columns(metadata.schema.to_arrow_schema())
-                _check_groups(self.header, metadata)
-                self._parquet = pq.ParquetFile(
-                    self._file, metadata=metadata, page_checksum_verification=True, read_dictionary=_TEXTS
-                )
+                self._seal_begins = check_seal(self._file)
+                self._metadata = pq.read_metadata(self._file)
+                self.header = _header(self._metadata.metadata or {})
+                _check_columns(self._metadata.schema.to_arrow_schema())
+                _check_groups(self.header, self._metadata)
+                self._parquet: pq.ParquetFile | None = None
             except BaseException:
                 self.close()
                 raise
@@ -82,7 +82,7 @@ class Snapshot:
             groups = range(place.first_group, place.first_group + place.groups)
             names = [column_in_file(section, field.name) for field in fields]
             # Without threads: a fleet's files are read side by side, and one broker's is small.
-            read = self._parquet.read_row_groups(list(groups), columns=names, use_threads=False)
+            read = self._pages().read_row_groups(list(groups), columns=names, use_threads=False)
             if len(read) != place.rows:
                 raise BadSnapshot(QuarantineReason.CORRUPT, f"{section} has {len(read)} rows instead of {place.rows}")
             found = [_plain(read.column(name)) for name in names]
@@ -94,6 +94,22 @@ class Snapshot:
     def close(self) -> None:
         if self._is_ours:
             self._file.close()
+
+    def _pages(self) -> pq.ParquetFile:
+        """Read once, as a whole: their checksum is one, and what lies far away is not fetched twice."""
+        if self._parquet is None:
+            size = self._file.size()
+            if size > MOST_FILE_BYTES:
+                raise BadSnapshot(QuarantineReason.TOO_LARGE, f"a file of {size} bytes")
+            content = self._file.read_at(size, 0)
+            check_pages(memoryview(content), self._seal_begins)
+            self._parquet = pq.ParquetFile(
+                pa.BufferReader(content),
+                metadata=self._metadata,
+                page_checksum_verification=True,
+                read_dictionary=_TEXTS,
+            )
+        return self._parquet
 
     def __enter__(self) -> "Snapshot":
         return self

@@ -1,15 +1,15 @@
-"""Why a snapshot is not used, and the checksum that tells.
+"""Why a snapshot is not used, and the checksums that tell. A bad file is named and set aside, and stops no other.
 
-Why a snapshot is not used. A bad file is named and set aside; it never stops the others.
+Parquet's own checksums do not suffice. The footer that says where pages are has none, and a reader that believes a
+damaged one may do worse than fail: pyarrow ends the whole process over some. So the footer is sealed, and nobody looks
+into it before the seal has been checked. A page's checksum stands in the page's header, which has none itself: one
+byte that ends the header before it, and the page is read unchecked. So there is one over all pages, headers included.
+Both stand between the last page and the footer, where other readers see a gap, which Parquet allows::
 
-A checksum of a Parquet file's footer, where Parquet has none.
+    PAR1 | pages … | "BRIMPAGE" | crc32 of the pages, 4 bytes
+         | "BRIMLINE" | crc32 of what follows, 4 bytes | footer | its length, 4 bytes | PAR1
 
-Pages have checksums, the footer that says where they are has none, and a reader that believes a damaged one may do
-worse than fail: pyarrow ends the whole process over some. So the footer is sealed, and nobody looks into it before the
-seal has been checked. The seal stands between the last page and the footer, where other readers see a gap, which
-Parquet allows::
-
-    PAR1 | pages … | "BRIMLINE" | crc32 of what follows, 4 bytes | footer | its length, 4 bytes | PAR1
+Snapshots of before have no checksum of all pages, and are read without one.
 """
 
 import zlib
@@ -54,6 +54,7 @@ class BadSnapshot(Exception):
 
 _PARQUET = b"PAR1"
 _SEAL = b"BRIMLINE"
+_PAGES_SEAL = b"BRIMPAGE"
 _CRC_BYTES = 4
 _TAIL_BYTES = 4 + len(_PARQUET)
 _SHORTEST = len(_PARQUET) + _TAIL_BYTES
@@ -62,15 +63,15 @@ _LARGEST_FOOTER = 16 << 20
 
 
 def sealed(parquet: bytes) -> bytes:
-    """The same file, its footer sealed."""
+    """The same file, its pages and its footer sealed."""
     end = len(parquet) - _TAIL_BYTES - int.from_bytes(parquet[-_TAIL_BYTES : -len(_PARQUET)], "little")
-    footer = memoryview(parquet)[end:]
-    return b"".join([memoryview(parquet)[:end], _SEAL, _crc(footer), footer])
+    pages, footer = memoryview(parquet)[:end], memoryview(parquet)[end:]
+    return b"".join([pages, _PAGES_SEAL, _crc(pages), _SEAL, _crc(footer), footer])
 
 
-def check_seal(file: pa.NativeFile) -> None:
-    """Raises ``BadSnapshot`` unless the file is Parquet, whole at its end, and sealed."""
-    size = file.size()
+def check_seal(file: pa.NativeFile) -> int:
+    """Where the seal begins. Raises ``BadSnapshot`` unless the file is Parquet, whole at its end, and sealed."""
+    size: int = file.size()
     head = bytes(file.read_at(len(_PARQUET), 0)) if size >= len(_PARQUET) else b""
     if head != _PARQUET:
         raise BadSnapshot(QuarantineReason.NOT_PARQUET, f"{size} bytes that do not begin as Parquet does")
@@ -86,6 +87,16 @@ def check_seal(file: pa.NativeFile) -> None:
     rest = memoryview(file.read_at(size - begin - len(_SEAL), begin + len(_SEAL)))
     if bytes(rest[:_CRC_BYTES]) != _crc(rest[_CRC_BYTES:]):
         raise BadSnapshot(QuarantineReason.CORRUPT, "the footer is not the one that was written")
+    return begin
+
+
+def check_pages(content: memoryview, seal_begins: int) -> None:
+    """``content`` is the whole file. Raises ``BadSnapshot``."""
+    end = seal_begins - _CRC_BYTES - len(_PAGES_SEAL)
+    if end < len(_PARQUET) or bytes(content[end : end + len(_PAGES_SEAL)]) != _PAGES_SEAL:
+        return
+    if bytes(content[seal_begins - _CRC_BYTES : seal_begins]) != _crc(content[:end]):
+        raise BadSnapshot(QuarantineReason.CORRUPT, "the pages are not those that were written")
 
 
 def _crc(data: memoryview) -> bytes:
