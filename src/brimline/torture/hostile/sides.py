@@ -8,6 +8,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from struct import pack, unpack_from
@@ -82,7 +83,8 @@ class Side:
                 lives = await conversation.ask(chunk, found)
                 window = min(2 * window, _LARGEST_WINDOW) if lives else max(window // 2, 1)
             # Not a word more: an ordinary end would leave the port waiting for a minute.
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGERING)
+            with suppress(OSError):  # the other side was quicker, and asyncio has closed it
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGERING)
             writer.transport.abort()
         return [self.understood(fate) if fate.answer else fate for fate in found]
 
