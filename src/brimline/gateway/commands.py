@@ -7,14 +7,14 @@
 
 Without ``followers`` it renews what was said under that epoch. The answer's ``inForce`` is false if that is not what
 the gateway was told last: then it must be told again. What is not renewed in time counts for nothing
-(``gateway.fetch_skips``).
+(``gateway.rules.follower_orders``).
 
-``follower-fences`` goes the same way, and has clients refused instead (``gateway.follower_fences``)::
+``follower-fences`` goes the same way, and has clients refused instead (``gateway.rules.follower_orders``)::
 
     {"op": "follower-fences", "epoch": 7, "seconds": 10,
      "followers": {"2": {"reason": "…", "topics": [{"topic": "orders", "partitions": [0, 1]}]}}}
 
-``address-limits`` says what the broker decides by the address of a client (``gateway.addresses``). What it does not
+``address-limits`` says what the broker decides by the address of a client (``gateway.net.addresses``). What it does not
 name stays as it was; ``null`` is no limit. It holds until it is said otherwise::
 
     {"op": "address-limits", "connections": 100, "connectionsOf": {"10.0.0.5": 1000},

@@ -144,7 +144,7 @@ class DeviceFacts:
     """When the device was looked at: the "now" of every rule about age on it."""
     policy: ReclaimPolicy
     believed_ms: int | None = None
-    """What the minimum retention counts from instead, where the clock may be ahead (``decide.reclaim_clock``)."""
+    """What the minimum retention counts from instead, where the clock may be ahead (``decide.reclaim.bounds``)."""
 
     @property
     def used_bytes(self) -> int | None:

@@ -2,7 +2,7 @@
 
 A log dir is looked at with one ``stat`` (on which device is it?) and one ``statvfs`` (how much room is there?). Log
 dirs on one device are one volume. Both calls may hang for ever on a dead network file system, so whoever calls
-``look_at`` must be able to spare the thread; see ``guard.log_dir_watch``.
+``look_at`` must be able to spare the thread; see ``disks.task``.
 
 A volume that is unmounted often does not look like an error: the empty mount point is still there, on the root file
 system, with plenty of room. So a log dir that has changed its device counts as gone, unless Kafka's own

@@ -1,4 +1,4 @@
-"""A document as an entry: the other direction of ``ledger_writing``, trusting nothing that it reads."""
+"""A document as an entry: the other direction of ``act.ledger.writing``, trusting nothing that it reads."""
 
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ taken, and no more of them than it must:
 
 - *Excess* is ``used - floor(total x percent / 100)``, used being what anyone uses, minus everything that is on its way
   out already: ``.deleted`` files, ``-delete`` folders, closed segments below their log's present start, and what
-  ordinary retention removes at its next pass (``reclaim_going``). Guards that fill together see each other's trims
+  ordinary retention removes at its next pass (``rules``). Guards that fill together see each other's trims
   there, so none frees what another has freed.
 - *Age* is the largest record timestamp (``reclaim_kernel.ages`` has the rule for every odd value), made monotone along
   the log. So a log is only ever trimmed from its head.
@@ -19,7 +19,7 @@ taken, and no more of them than it must:
   not. Bytes are allocated blocks, which is what comes back. The limit of a cycle is never passed: what does not fit
   into it ends the plan.
 - Never taken: the active segment, what ends above the high watermark, what the brakes keep (``ReclaimPolicy``), any log
-  that is not a current replica, is of a protected topic (``reclaim_topics``), or whose two views disagree.
+  that is not a current replica, is of a protected topic (``decide.reclaim.rules``), or whose two views disagree.
 
 Every segment gets one reason, the first of: its folder is no current replica; it is going; it is active; its log is
 left out; it ends above the high watermark; it is younger than the minimum; it is within the minimum of bytes; it is

@@ -10,7 +10,7 @@ files of finished batches are known by the tables ``snapshots`` and ``quarantine
 Landed snapshots into the bronze tables: a file stream that takes every file once, however often it is interrupted.
 
 The stream lists names and reads no contents: ``binaryFile`` without its column ``content``. What is in the files is
-the business of ``ingest_batch``. Which files were taken is in the stream's checkpoint, inside the warehouse.
+the business of ``fleet.ingest.batch``. Which files were taken is in the stream's checkpoint, inside the warehouse.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """What if? The newest snapshots under other rules, day by day: what would be deleted and refused, when, and of what.
 
-A broker is simulated by itself (``simulate_state``), so a fleet is many small pieces of work; here they come together
+A broker is simulated by itself (``state``), so a fleet is many small pieces of work; here they come together
 by topic and by device. Of a partition the replicas are held together as Kafka holds them: when one guard trims it, the
 records are gone for all, so the oldest record of a partition is that of the replica that keeps least.
 """

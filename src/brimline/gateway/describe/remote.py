@@ -1,7 +1,7 @@
 """KIP-1187's figures for what a broker answered to somebody else, worked out by a client of our own.
 
 The client's own request went to the broker over the client's own connection, so the broker has decided what it may
-see; here only numbers are added to that. They are worked out as ``observe.remote_info`` does it for everybody.
+see; here only numbers are added to that. They are worked out as ``observe.remote.info`` does it for everybody.
 
 **The sizes are looked at again.** Uploads must be known before local sizes are taken, and the answer was given before
 anybody asked about uploads: a segment that grew, closed and was uploaded since would be subtracted with more bytes than

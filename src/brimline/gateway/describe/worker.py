@@ -5,7 +5,7 @@
 A broker with a million partitions answers with 22 MB, a dead network mount may hold a ``statvfs`` for ever, and remote
 sizes take several questions to the cluster: none of it may stall a frame. So it happens here, one job after the other,
 and if it takes too long the gateway ends this process and goes on without it. It ends by itself when its standard input
-does. What the messages are: ``describe_job``.
+does. What the messages are: ``gateway.describe.job``.
 
 Added is only what the broker does not tell: the volumes' bytes (KIP-827) if it is older than 3.3, remote sizes
 (KIP-1187) if they are asked for. An answer that is an error, or has no log dir, gets nothing added.

@@ -2,7 +2,7 @@
 
 A connection is a follower's or it is not: which, its first Fetch tells that is looked at, and one that is a consumer's
 is never looked at again. A follower's is looked at only while something is skipped for that follower, and until it and
-the broker agree again on their session (``decide.follower_skip``). Everything else passes without a look at its body.
+the broker agree again on their session (``decide.followers``). Everything else passes without a look at its body.
 
 **Nothing is answered here.** Even a fetch of which nothing is left goes to the broker, which answers it in its own
 order, with its own throttling, and to nobody who has not logged in. Only its answer is added to.

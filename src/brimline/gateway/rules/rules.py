@@ -171,7 +171,7 @@ class Rules:
         )
 
     def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex, told: Told) -> None:
-        """``told`` is what the broker has said to some parts without their records (``gateway.writer``)."""
+        """``told`` is what the broker has said to some parts without their records (``gateway.rules.writer``)."""
         rulings, changes = self._rulings(index)
         if rulings and _fails_as_one(connection, request, index):
             rulings, changes = self._rulings(index, next((each.fence for each in rulings if each.fence), None))

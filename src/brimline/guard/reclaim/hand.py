@@ -1,7 +1,7 @@
 """One cycle by hand: what was shown to a person, and nothing else, carried out and looked after.
 
 **Invariant.** The plan that was shown is held against a survey that is made after the devices are locked
-(``reclaim_recheck``), so a person may take all night to say yes: the guard is not held up meanwhile, and nothing goes
+(``recheck``), so a person may take all night to say yes: the guard is not held up meanwhile, and nothing goes
 that need not go any more. From there on it is a cycle like any other: on record before it is sent, looked at again
 before every batch, ended by the files being gone. Whoever interrupts it leaves a cycle under way: the guard, or the
 next one by hand, looks after what was sent of it, and what was not is decided anew.

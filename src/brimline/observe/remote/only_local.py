@@ -13,7 +13,7 @@ cover all its offsets; every other segment is only local. Names and lengths of f
 of leader epochs. Files come and go while the broker lives, which is no error: a segment that vanishes between listing
 and looking was just deleted, so it was uploaded.
 
-**From the outside**, where the log dir may not be read, ``remote_info`` works it out; there the figure is sometimes
+**From the outside**, where the log dir may not be read, ``info`` works it out; there the figure is sometimes
 unknowable, and says so, and all remote log metadata is read anew for it.
 """
 

@@ -1,7 +1,6 @@
 """The remote segments of partitions, read from ``__remote_log_metadata`` and kept up to date.
 
-The remote segments of partitions, as the records of ``__remote_log_metadata`` tell them. How they are read:
-``remote_log_follower``.
+The remote segments of partitions, as the records of ``__remote_log_metadata`` tell them.
 
 The remote segments of partitions, kept up to date: reads only what is new in ``__remote_log_metadata``.
 

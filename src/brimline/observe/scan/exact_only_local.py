@@ -6,7 +6,7 @@ segment's base offset. The union, since a follower rolls its segments where it l
 own. Where the active segment ends is in no file name, and its own broker uploads it only once it is closed: not safe.
 
 An upload in a state other than finished is not counted: what is being copied is not safe yet, and what is being deleted
-is not safe any more. Nor is one of another lineage (``upload_coverage``).
+is not safe any more. Nor is one of another lineage (``observe.remote.only_local``).
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,13 +4,13 @@ From the file table to the answer. Pure, so that a remembered table and a fresh 
 
 The scan of a log dir: every file told apart, sized as Kafka and as the disk count, cheap when little changed.
 
-What is remembered between scans is the file table (``scan_files``) and each folder's identity. A folder whose identity
+What is remembered between scans is the file table (``files``) and each folder's identity. A folder whose identity
 is the same has the same names in it, so only its open files are asked about again. The rule that makes a scan with
 memory equal to one without:
 
 * a folder's identity is taken **before** it is listed, and trusted only if its times were settled by then: whatever
   happens to its names afterwards moves the change time;
-* a file that is not open does not change while its name stands (``scan_files`` says why);
+* a file that is not open does not change while its name stands (``files`` says why);
 * a file with several names counts once; when a new one of those turns up, everything is read anew, since its other
   name may be in a folder that is remembered from when it was the only one;
 * a broker that recovers after a crash may rebuild indexes in place: ``forget`` is for whoever saw it start, and
