@@ -133,9 +133,9 @@ class Load:
         return {name: self._why_silent(self._processes[name]) for name in without()}
 
     def _why_silent(self, process: ClientProcess) -> str:
-        if process.is_running:
-            return "no acknowledgement came"
-        return f"its process has ended: {' '.join(process.complaint().split())[-300:]}"
+        what = "no acknowledgement came" if process.is_running else "its process has ended"
+        complaint = " ".join(process.complaint().split())[-300:]
+        return f"{what}: {complaint}" if complaint else what
 
     def stop(self, seconds: float) -> None:
         """Flush and end; what does not end in time is killed, and what it was told until then counts."""
