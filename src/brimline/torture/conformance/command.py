@@ -10,15 +10,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic, OffsetSpec
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from brimline.model import BrimlineError
 from brimline.torture.conformance.clients import RefusedSend, Written, read_back, writing
@@ -95,6 +95,11 @@ class WritePace:
 
 def observe(servers: str, hands: Hands, pace: WritePace, tell: Callable[[str], None]) -> list[Observation]:
     """All scenarios, in one run."""
+    with _own_topic(servers, tell):
+        return _observed(servers, hands, pace, tell)
+
+
+def _observed(servers: str, hands: Hands, pace: WritePace, tell: Callable[[str], None]) -> list[Observation]:
     full, other, log_dir = _partitions_on_two_disks(servers)
     tell(f"partition {full} is in {log_dir}, which will be filled; partition {other} is on another disk")
     with ExitStack() as stack:
@@ -123,10 +128,27 @@ def observe(servers: str, hands: Hands, pace: WritePace, tell: Callable[[str], N
     return found
 
 
+@contextmanager
+def _own_topic(servers: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Made for this run, and gone with it, however it ends."""
+    with closing(KafkaAdminClient(bootstrap_servers=servers)) as client:
+        try:
+            client.create_topics([NewTopic(TOPIC, _PARTITIONS, 1, topic_configs=_TOPIC)])
+        except TopicAlreadyExistsError:
+            raise BrimlineError(f"topic {TOPIC} exists already at {servers}: delete it, then try again") from None
+    try:
+        yield
+    finally:
+        try:
+            with closing(KafkaAdminClient(bootstrap_servers=servers)) as client:
+                client.delete_topics([TOPIC])
+        except KafkaError as error:
+            tell(f"topic {TOPIC} is still there: it could not be deleted ({error})")
+
+
 def _partitions_on_two_disks(servers: str) -> tuple[int, int, str]:
     """A partition in the last log dir, one in another, and the path of the last."""
     with closing(KafkaAdminClient(bootstrap_servers=servers)) as client:
-        client.create_topics([NewTopic(TOPIC, _PARTITIONS, 1, topic_configs=_TOPIC)])
         give_up_at = time.monotonic() + 60
         while time.monotonic() < give_up_at:
             places = _places(client.describe_log_dirs())
