@@ -11,8 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
 
+import pytest
+
 PATIENCE_SECONDS = 240.0
 """The one deadline. Also what a socket, a child process or a client is given to answer."""
+SPARK_SECONDS = 5 * PATIENCE_SECONDS
+"""A whole round of the fleet, with the start of Spark, is more than one thing to wait for. Its tests are ``LONGER``."""
+LONGER = pytest.mark.timeout(3600)
 
 
 def eventually(condition: Callable[[], object], *, pause: float = 0.05) -> None:

@@ -16,9 +16,9 @@ from tests.integration.cluster import CALM, TIERED, brimline, brimline_inside, c
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.kafka_clients import kafka_consumer
 from tests.integration.test_remote_info import is_settled
-from tests.waiting import PATIENCE_SECONDS, eventually
+from tests.waiting import LONGER, SPARK_SECONDS, eventually
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, LONGER]
 
 MIB = 1 << 20
 BROKERS = (1, 2, 3)
@@ -30,7 +30,6 @@ ARCHIVING = (1, 2)
 PLAIN = "kafka_log_log_retentionsizeinpercent"
 REMOTE = "kafka_log_remote_remotelogmanager_retentionsizeinpercent"
 SMALL = {"segment.bytes": str(MIB), "retention.ms": "-1"}
-SPARK_SECONDS = 2 * PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")

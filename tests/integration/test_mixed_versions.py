@@ -37,16 +37,15 @@ from tests.integration.full_disks import (
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir, write_gateway_config
 from tests.integration.guarded import BRIMLINE, RunningGuard, guard, write_config
 from tests.integration.raw_produce import RawProducer, raw_producer
-from tests.waiting import PATIENCE_SECONDS, eventually
+from tests.waiting import LONGER, PATIENCE_SECONDS, SPARK_SECONDS, eventually
 from tests.wire.produce_messages import batch
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.long, LONGER]
 
 ROOT = Path(__file__).parents[2]
 COMMITS = ("8ef4b7c", "HEAD^")
 ALWAYS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": str(1 << 50), "brimline.cordon": "false"}
 """A guard that is killed would leave a cordon, and no topic would be put there again."""
-SPARK_SECONDS = 2 * PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

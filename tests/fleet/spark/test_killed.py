@@ -14,17 +14,15 @@ from deltalake import DeltaTable, QueryBuilder
 from brimline.fleet.tables.catalogue import Table
 from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put
 from tests.fleet.spark.standalone import connect_server, standalone_cluster
-from tests.waiting import PATIENCE_SECONDS, eventually
+from tests.waiting import LONGER, PATIENCE_SECONDS, SPARK_SECONDS, eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, LONGER]
 
 WHEN_WORKED_ON = {"ingested_at", "seen_at"}
 WRITTEN = [table for table in Table if table is not Table.THINNED]
 """By a round over the landed files below, which has something for every table."""
 LOCAL = "local[2]"
 ROOT = Path(__file__).parents[3]
-ROUND_SECONDS = 5 * PATIENCE_SECONDS
-"""A whole round, with the start of Spark, is more than one thing to wait for."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +47,7 @@ def undisturbed(landing: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def driver(landing: str, warehouse: Path, master: str, *death: str) -> int:
-    return start(landing, warehouse, master, *death).wait(ROUND_SECONDS)
+    return start(landing, warehouse, master, *death).wait(SPARK_SECONDS)
 
 
 def start(landing: str, warehouse: Path, master: str, *death: str) -> "subprocess.Popen[bytes]":
@@ -126,7 +124,7 @@ def test_a_standalone_cluster_gives_the_same_tables_and_survives_its_executors(
             eventually((wounded / table / "_delta_log").exists)
             eventually(lambda: cluster.executors() != [])
             os.kill(cluster.executors()[0], signal.SIGKILL)
-        assert process.wait(ROUND_SECONDS) == 0
+        assert process.wait(SPARK_SECONDS) == 0
 
     assert tables(whole) == undisturbed
     assert tables(wounded) == undisturbed
