@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from brimline.sandbox import Sandbox
-from tests.integration.guarded import BRIMLINE, QUICK
+from tests.integration.guarded import BRIMLINE, ENDS_WITH_US, QUICK
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 ENFORCING = {**QUICK, "brimline.enforcement": "gateway", "brimline.log.format": "json"}
@@ -25,7 +25,7 @@ _AS_SYSTEMD = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="CLIENT")
-os.execv(sys.argv[2], sys.argv[2:])
+os.execvp(sys.argv[2], sys.argv[2:])
 """
 """A program that becomes another one, to which it passes a socket: only the last one knows its own process id."""
 
@@ -101,7 +101,7 @@ def gateway(
     """
     sandbox.outside(state_dir(sandbox, broker)).mkdir(mode=0o700, exist_ok=True)
     config = write_gateway_config(sandbox, {**ENFORCING, **(added or {})}, broker)
-    command = [*program, "gateway", "--config", str(config)]
+    command = [*ENDS_WITH_US, *program, "gateway", "--config", str(config)]
     passed_fds = [] if passed is None else [passed.fileno()]
     if passed is not None:
         command = [sys.executable, "-c", _AS_SYSTEMD, str(passed.fileno()), *command]

@@ -22,6 +22,8 @@ QUICK = {
 STARTED = '"event": "started"'
 BRIMLINE = (sys.executable, "-m", "brimline.cli")
 """The command as it is now; a test of other versions has others."""
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""Before a daemon's command: a run of tests that is killed leaves none behind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +98,7 @@ def guard(
 ) -> Iterator[RunningGuard]:
     """``user``: run as this uid, without any capability."""
     config = write_config(sandbox, {**QUICK, "brimline.log.format": "json", **(added or {})}, broker)
-    command = [*program, "guard", "--config", str(config)]
+    command = [*ENDS_WITH_US, *program, "guard", "--config", str(config)]
     if user is not None:
         command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", *command]
     with log.open("w") as stream:
