@@ -87,6 +87,7 @@ class Load:
     def __init__(self, writers: Iterable[LoadWriter], servers: str, history: History) -> None:
         self._history = history
         self._last_ack: dict[str, float] = {}
+        self._last_error: dict[str, str] = {}
         self._processes = {writer.name: self._start(writer, servers) for writer in writers}
 
     def _start(self, writer: LoadWriter, servers: str) -> ClientProcess:
@@ -114,6 +115,7 @@ class Load:
                 self._last_ack[client] = event.at
             case {"failed": number, "error": error}:
                 event = Failed(client=client, number=number, error=error)
+                self._last_error[client] = error
             case _:
                 return
         self._history.note(event)
@@ -130,12 +132,13 @@ class Load:
             return [name for name in self._processes if self._last_ack.get(name, 0.0) <= since]
 
         came_true(lambda: not any(self._processes[name].is_running for name in without()))
-        return {name: self._why_silent(self._processes[name]) for name in without()}
+        return {name: self._why_silent(name) for name in without()}
 
-    def _why_silent(self, process: ClientProcess) -> str:
+    def _why_silent(self, name: str) -> str:
+        process = self._processes[name]
         what = "no acknowledgement came" if process.is_running else "its process has ended"
-        complaint = " ".join(process.complaint().split())[-300:]
-        return f"{what}: {complaint}" if complaint else what
+        last = f", last error {self._last_error[name]}" if name in self._last_error else ""
+        return f"{what}{last}: {' '.join(process.complaint().split())[-300:]}"
 
     def stop(self, seconds: float) -> None:
         """Flush and end; what does not end in time is killed, and what it was told until then counts."""
