@@ -105,13 +105,14 @@ def test_the_rpc_returns_remote_sizes_if_they_are_asked_for(tiered: Place) -> No
 def really(tiered: Place) -> dict[tuple[str, int], Sizes]:
     """By what is on disk and in remote storage."""
     return {
+    plain = size_on_disk(tiered, "plain")
         ("tiered", 0): Sizes(
             local=size_on_disk(tiered, "tiered"),
             remote=sum(remote_segments(tiered.sandbox, "tiered", 0).values()),
             only_local=only_local_on_disk(tiered.sandbox, "tiered", 0),
         ),
         ("tiered", 1): Sizes(local=0, remote=0, only_local=0),
-        ("plain", 0): Sizes(local=size_on_disk(tiered, "plain"), remote=UNKNOWN, only_local=UNKNOWN),
+        ("plain", 0): Sizes(local=plain, remote=UNKNOWN, only_local=plain),
     }
 
 
@@ -148,7 +149,9 @@ def first_answer(sandbox: Sandbox, directory: Path) -> DescribedLogDir:
 def test_an_old_broker_gets_the_same_question_answered(old: Place, *, include_remote_info: bool) -> None:
     log_dir = described(old, include_remote_info=include_remote_info)
 
-    assert log_dir.partitions["plain", 0] == Sizes(local=size_on_disk(old, "plain"), remote=UNKNOWN, only_local=UNKNOWN)
+    size = size_on_disk(old, "plain")
+    only_local = size if include_remote_info else UNKNOWN
+    assert log_dir.partitions["plain", 0] == Sizes(local=size, remote=UNKNOWN, only_local=only_local)
     assert log_dir.total_bytes == VOLUME.size
     assert 0 < log_dir.usable_bytes < VOLUME.size
 

@@ -107,11 +107,11 @@ def test_a_tiered_partition_with_nothing_uploaded_is_all_local(sandbox: Sandbox)
     assert (info.remote_size, info.only_local_size) == (0, info.size)
 
 
-def test_a_plain_topic_has_no_remote_sizes(sandbox: Sandbox) -> None:
+def test_a_plain_topic_has_no_remote_size_and_is_wholly_local(sandbox: Sandbox) -> None:
     info = replica(sandbox, "plain", 0)
 
-    assert (info.remote_size, info.only_local_size) == (None, None)
-    assert info.remote_size_reason is info.only_local_size_reason is Reason.NOT_TIERED
+    assert (info.remote_size, info.only_local_size) == (None, info.size)
+    assert (info.remote_size_reason, info.only_local_size_reason) == (Reason.NOT_TIERED, Reason.KNOWN)
 
 
 def kafka_json(sandbox: Sandbox, *options: str) -> list[dict[str, object]]:

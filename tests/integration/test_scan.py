@@ -8,7 +8,6 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from kafka import TopicPartition as ClientPartition
@@ -17,12 +16,8 @@ from kafka import TopicPartitionReplica
 from brimline import BrokerLogDirs
 from brimline.model import Bytes, TopicPartition
 from brimline.model.scan import FileKind, FolderKind, LogDirScan, TimestampSource
-from brimline.observe.remote.remote_log import RemoteLogTable
-from brimline.observe.scan.exact_only_local import OnlyLocalReason, OnlyLocalSize, only_local_sizes
 from brimline.observe.scan.scanner import LogDirScanner
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
-from brimline.wire.remote_log_metadata import RemoteSegment
 from tests.integration.cluster import (
     CALM,
     THROTTLED_FOR_GOOD,
@@ -34,7 +29,7 @@ from tests.integration.cluster import (
 )
 from tests.integration.kafka_clients import kafka_admin, kafka_consumer, kafka_producer, meanwhile
 from tests.integration.segment_files import segment_files
-from tests.integration.test_remote_info import is_settled, remote_segments
+from tests.integration.test_remote_info import is_settled
 from tests.observe.scan.log_dir_trees import assert_same, du
 from tests.observe.scan.reconciling import Difference, Reconciliation, Term, reconcile
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -253,27 +248,6 @@ def test_a_preallocated_segment_is_the_one_difference(changing: Sandbox) -> None
     assert scan.segments.is_preallocated[in_folder].tolist() == [False, True]
 
 
-def uploads_of(sandbox: Sandbox, scan: LogDirScan, topic: str) -> dict[tuple[UUID, int], list[RemoteSegment]]:
-    """Every record of the metadata topic, by a client that knows nothing of segments."""
-    topic_id = scan.folders.topic_id(scan.folders.names.index(f"{topic}-0"))
-    assert topic_id is not None
-    table = RemoteLogTable([(topic_id, 0)])
-    with kafka_consumer(sandbox.admin_servers, auto_offset_reset="earliest", group_id=None) as consumer:
-        numbers = consumer.partitions_for_topic(METADATA_TOPIC)
-        partitions = [ClientPartition(METADATA_TOPIC, number) for number in numbers]
-        consumer.assign(partitions)
-        ends = consumer.end_offsets(partitions)
-
-        def has_read_everything() -> bool:
-            for records in consumer.poll(timeout_ms=100).values():
-                for record in records:
-                    table.add(record.value)
-            return all(consumer.position(partition) >= ends[partition] for partition in partitions)
-
-        eventually(has_read_everything, pause=0)
-    return {key: list(segments.values()) for key, segments in table.segments.items()}
-
-
 @pytest.fixture(scope="module")
 def tiered() -> Iterator[Sandbox]:
     """Broker 1 leads what broker 2 follows."""
@@ -284,25 +258,6 @@ def tiered() -> Iterator[Sandbox]:
         for broker in (1, 2):
             eventually(partial(is_settled, running, "tiered", 0, at_most=3, broker=broker))
         yield running
-
-
-def test_only_local_sizes_on_a_leader_and_on_a_follower(tiered: Sandbox) -> None:
-    sizes: dict[int, OnlyLocalSize] = {}
-    on_disk = {}
-    for broker in (1, 2):
-        scanner = LogDirScanner(outside(tiered, broker=broker))
-        uploads = uploads_of(tiered, scanner.scan(topic_ids=True), "tiered")
-        scan = scanner.scan(topic_ids=True)
-        figures = {scan.folders.names[size.folder]: size for size in only_local_sizes(scan, uploads)}
-        sizes[broker] = figures["tiered-0"]
-        local = segment_files(outside(tiered, broker=broker) / "tiered-0")
-        remote = remote_segments(tiered, "tiered", 0)
-        on_disk[broker] = sum(size for base, size in local.items() if base not in remote)
-        if broker == 1:
-            assert figures["plain-0"].reason is OnlyLocalReason.NOT_GIVEN
-
-    assert {broker: size.size for broker, size in sizes.items()} == on_disk
-    assert all(size.partly_uploaded == 0 for size in sizes.values())
 
 
 def test_the_cache_of_remote_indexes_is_seen(tiered: Sandbox) -> None:

@@ -367,9 +367,29 @@ class PercentagesDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TierRow:
+    topic: str
+    partition: int
+    remote_bytes: int
+    only_local_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierSizesDocument:
+    """KIP-1187 of all tiered replicas here, led or not: sums over those that are known, and why the others are not."""
+
+    known: int
+    remote_bytes: int
+    only_local_bytes: int
+    most_only_local: tuple[TierRow, ...]
+    unknown: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionDocument:
     plain: PercentagesDocument | None
     tiered: PercentagesDocument | None
+    sizes: TierSizesDocument | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

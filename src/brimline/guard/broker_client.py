@@ -86,7 +86,7 @@ class BrokerClient(Reconnecting):
             return broker_release(connection, self._broker, Deadline(self._timeout))
 
     def remote_sizes(self, facts: PartitionFacts, partitions: Mapping[TopicPartition, Bytes]) -> RemoteSizes:
-        """Remote and only-local size of each of these led partitions, or why they are not known."""
+        """Remote and only-local size of each of these replicas of the broker, or why they are not known."""
         segments = self._remote_segments(facts)
         if isinstance(segments, Reason):
             return dict.fromkeys(partitions, segments)
@@ -101,7 +101,12 @@ class BrokerClient(Reconnecting):
                 only_local[partition] = only_local_in_files(folder, size, found.values())
             else:
                 only_local[partition] = Reason.NO_PERMISSION
-        unread = [partition for partition, figure in only_local.items() if figure is Reason.NO_PERMISSION]
+        unread = []
+        for partition, figure in only_local.items():
+            if figure is Reason.NO_PERMISSION:
+                is_led = partition.partition in facts.topics[partition.topic].led_partitions
+                only_local[partition] = Reason.NO_PERMISSION if is_led else Reason.FOLLOWER
+                unread += [partition] * is_led
         if unread:
             with self.connected() as connection:
                 only_local.update(

@@ -14,7 +14,7 @@ from brimline.guard.broker_client import BrokerClient
 from brimline.guard.explain import explain_config, explain_disks
 from brimline.guard.feature import TOPICS, Finding, Looked, Weight
 from brimline.guard.features import FEATURES
-from brimline.guard.percent.percentages import led_tiered_partitions
+from brimline.guard.percent.percentages import tiered_partitions
 from brimline.metrics.jmx import why_no_jmx
 from brimline.model import (
     Failure,
@@ -112,7 +112,11 @@ def _broker(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[F
         facts = client.partition_facts()
         yield from _answered(config, facts, client.release())
         yield from _same_disks(config, facts, report)
-        led = dict(led_tiered_partitions(facts))
+        led = {
+            partition: size
+            for partition, size in tiered_partitions(facts).items()
+            if partition.partition in facts.topics[partition.topic].led_partitions
+        }
         if led:
             yield from _tiered(
                 {reason for reason in client.remote_sizes(facts, led).values() if isinstance(reason, Reason)}
@@ -139,7 +143,7 @@ def _answered(config: GuardConfig, facts: PartitionFacts, release: str) -> Itera
         f"broker {config.node_id} answers at {facts.answer.address}: Kafka {release} by its protocol, "
         f"{replicas} replicas of {len(facts.topics) + len(facts.unknown)} topics",
     )
-    yield _finding("broker", Weight.FINE, _publish_sentence(config.text(keys.PUBLISH), facts))
+    yield _published(config.text(keys.PUBLISH), facts)
     for kind in {failure.kind for failure in facts.unknown.values()}:
         topics = sorted(topic for topic, failure in facts.unknown.items() if failure.kind is kind)
         needs = (
@@ -152,15 +156,21 @@ def _answered(config: GuardConfig, facts: PartitionFacts, release: str) -> Itera
         )
 
 
-def _publish_sentence(publish: str, facts: PartitionFacts) -> str:
+def _published(publish: str, facts: PartitionFacts) -> Finding:
     if publish == "none":
-        return "retention percentages are not published (brimline.metrics.publish=none)"
-    if publish == "auto" and facts.publishes_percentages:
-        return (
-            "the broker publishes retention percentages itself: the guard adds those of tiered topics with unlimited "
-            "retention.bytes, which stand still in the broker's own gauges"
+        return _finding(
+            "broker", Weight.NOTE, "retention percentages are not published (brimline.metrics.publish=none)"
         )
-    return "the guard publishes the retention percentages of all its replicas"
+    if publish == "auto" and facts.publishes_percentages:
+        return _finding(
+            "broker",
+            Weight.WARNING,
+            "the broker publishes retention percentages itself: with brimline.metrics.publish=auto the guard adds only "
+            "those of tiered topics with unlimited retention.bytes, which stand still in the broker's own gauges. "
+            "Scrape the broker's JMX with deploy/jmx_exporter/brimline-rules.yml, or set brimline.metrics.publish=all: "
+            "dashboard and alerts see nothing of the others otherwise",
+        )
+    return _finding("broker", Weight.FINE, "the guard publishes the retention percentages of all its replicas")
 
 
 def _same_disks(config: GuardConfig, facts: PartitionFacts, report: DiskReport) -> Iterator[Finding]:

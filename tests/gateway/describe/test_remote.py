@@ -9,6 +9,7 @@ from socket import create_connection
 from struct import pack
 
 import pytest
+from kafka import TopicPartition as ClientPartition
 
 from brimline import Admin, ClientConfig, DescribeLogDirsOptions, DescribeLogDirsResult
 from brimline.gateway.describe.child import WORKER, DescribeWorker
@@ -20,6 +21,8 @@ from tests.gateway.describe.describing import decoded, drive
 from tests.gateway.marked_proxy import MarkedProxy, in_front_of, read_frame, write_frame
 from tests.integration.cluster import TIERED, brimline, create_topic, produce
 from tests.integration.full_disks import NEVER_LATE
+from tests.integration.kafka_clients import kafka_admin
+from tests.integration.test_remote_info import only_local_on_disk
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -28,6 +31,7 @@ VOLUMES = (VolumeSpec(size=Bytes(96 << 20)),)
 PATIENCE = timedelta(seconds=PATIENCE_SECONDS)
 WITH_REMOTE = DescribeLogDirsOptions(include_remote_info=True, timeout=PATIENCE)
 TIERED_0, TIERED_1, PLAIN_0 = TopicPartition("tiered", 0), TopicPartition("tiered", 1), TopicPartition("plain", 0)
+TRIMMED_0 = TopicPartition("trimmed", 0)
 """Partition 0 of the tiered topic is led by broker 1, partition 1 by broker 2; the other is the follower."""
 
 
@@ -143,7 +147,7 @@ def test_the_worker_adds_the_sizes_that_the_client_would_have_worked_out(cluster
         infos = log_dir.replica_infos
         assert infos[TIERED_0].only_local_size is not None
         assert infos[TIERED_1].remote_size is not None
-        assert (infos[PLAIN_0].remote_size, infos[PLAIN_0].only_local_size) == (None, None)
+        assert (infos[PLAIN_0].remote_size, infos[PLAIN_0].only_local_size) == (None, infos[PLAIN_0].size)
 
 
 def test_the_client_gets_the_same_from_a_gateway_as_by_itself_in_a_mixed_cluster(cluster: Fronted) -> None:
@@ -165,6 +169,32 @@ def test_the_client_gets_the_same_from_a_gateway_as_by_itself_in_a_mixed_cluster
     (first,) = through[BrokerId(1)].answer().values()
     assert first.replica_infos[TIERED_1].only_local_size_reason is Reason.FOLLOWER
     assert first.replica_infos[PLAIN_0].remote_size_reason is Reason.NOT_TIERED
+
+
+def test_a_worker_beside_the_disk_knows_what_cannot_be_known_from_outside(cluster: Fronted) -> None:
+    """What broker 1 follows, and a log whose start has moved into what is local, as default local retention has it."""
+    sandbox, broker = cluster.sandbox, cluster.sandbox.broker(1)
+    create_topic(sandbox, "trimmed", config={**TIERED, "local.retention.bytes": str(64 << 20)}, assignment={0: [1]})
+    produce(sandbox, "trimmed", 2.5)
+    eventually(lambda: is_settled(sandbox, TRIMMED_0))
+    with kafka_admin(sandbox.admin_servers) as client:
+        client.delete_records({ClientPartition("trimmed", 0): 500})
+    (from_outside,) = worked_out(sandbox)[BrokerId(1)].answer().values()
+    reasons = {
+        partition: from_outside.replica_infos[partition].only_local_size_reason for partition in (TIERED_1, TRIMMED_0)
+    }
+    beside = DescribeWorker(access(broker), argv=sandbox.inside(WORKER), deadline_seconds=PATIENCE_SECONDS)
+    try:
+        asked = AskedLogDirs(layout=KIP_1187, include_remote_info=True)
+        (log_dir,) = answered(beside, broker, 4, asked)
+    finally:
+        beside.close()
+
+    assert reasons == {TIERED_1: Reason.FOLLOWER, TRIMMED_0: Reason.LOG_START_MOVED}
+    for partition in (TIERED_1, TRIMMED_0):
+        found = log_dir.replica_infos[partition]
+        assert found.only_local_size == only_local_on_disk(sandbox, partition.topic, partition.partition)
+        assert 0 < found.only_local_size < found.size
 
 
 def test_only_the_topics_that_were_asked_about_are_worked_out(cluster: Fronted) -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from brimline.documents.guard_state import TierRow
+from brimline.guard.percent.feature import retention_document
 from brimline.guard.percent.percentages import PercentColumn
 from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.model import Bytes, Failure, FailureKind, Reason, TopicPartition
@@ -66,6 +68,20 @@ def test_a_follower_has_none(broker: FakeBroker) -> None:
 
     assert tiered is not None
     assert shown(tiered.total) == shown(tiered.local) == {}
+
+
+def test_a_follower_has_sizes_all_the_same(broker: FakeBroker) -> None:
+    broker.facts = facts(ROWS, {"orders": held(PLAIN), "t": held(TIERED)})
+
+    report = Cycle(broker).after(0)
+
+    sizes = retention_document(report, 0).sizes
+    assert sizes is not None
+    assert (sizes.known, sizes.unknown) == (1, {})
+    assert (sizes.remote_bytes, sizes.only_local_bytes) == broker.remote[T0]
+    assert sizes.most_only_local == (
+        TierRow(topic="t", partition=0, remote_bytes=sizes.remote_bytes, only_local_bytes=sizes.only_local_bytes),
+    )
 
 
 def test_a_lost_leadership_takes_the_beans_away_within_one_cycle(broker: FakeBroker) -> None:

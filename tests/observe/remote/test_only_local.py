@@ -1,12 +1,16 @@
 """Exact only-local sizes from the files of a partition."""
 
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from brimline.model import Bytes, Offset, Reason
-from brimline.observe.remote.only_local import only_local_in_files
+from brimline.observe.remote.only_local import coverage, covered_ranges, only_local_in_files
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
 
 
@@ -82,3 +86,25 @@ def test_a_preallocated_active_segment_counts_as_the_broker_counts(folder: Path)
 
 def test_a_folder_that_has_left_is_changing(tmp_path: Path) -> None:
     assert only_local(tmp_path / "gone", uploaded(0, 9)) is Reason.CHANGING
+
+
+def test_what_was_written_since_the_broker_told_its_size_is_of_the_next_look(folder: Path) -> None:
+    assert only_local(folder, uploaded(0, 9), size=120) == 120
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 10)), max_size=8)
+
+
+@given(st.sets(st.integers(0, 40), min_size=1), RANGES)
+def test_coverage_is_what_counting_offsets_one_by_one_says(bases: set[int], ranges: list[tuple[int, int]]) -> None:
+    base_offsets = sorted(bases)
+    covered = {offset for start, more in ranges for offset in range(start, start + more + 1)}
+
+    uploads = [uploaded(start, start + more) for start, more in ranges]
+    is_safe, is_touched = coverage(np.array(base_offsets), *covered_ranges(uploads, {0: 2**40}))
+
+    closed = list(pairwise(base_offsets))
+    assert is_safe.tolist() == [set(range(base, end)) <= covered for base, end in closed] + [False]
+    assert is_touched.tolist() == [bool(set(range(base, end)) & covered) for base, end in closed] + [
+        any(offset >= base_offsets[-1] for offset in covered)
+    ]

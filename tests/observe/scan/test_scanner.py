@@ -14,7 +14,7 @@ from brimline.observe.scan import scanner as scan
 from brimline.observe.scan.folders import list_open
 from brimline.observe.scan.scanner import LogDirScanner
 from brimline.observe.scan.timestamps import read_timestamps
-from tests.observe.scan.log_dir_trees import INDEX_BYTES, assert_same, du, entries, later, make_replica
+from tests.observe.scan.log_dir_trees import INDEX_BYTES, TOPIC_ID, assert_same, du, entries, later, make_replica
 
 HEX = "0123456789abcdef0123456789abcdef"
 
@@ -356,3 +356,15 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
 
     assert scan.allocated_bytes == du(tmp_path)
     assert scan.folders.files[:, FileKind.FOREIGN].tolist() == [1, 1]
+
+
+def test_a_topic_id_is_read_from_where_the_name_may_have_been_cut(tmp_path: Path) -> None:
+    cut = "t" * (255 - len(f"-0.{HEX}-delete")) + f"-0.{HEX}-delete"
+    make_replica(tmp_path / cut, 0)
+    make_replica(tmp_path / "orders-0", 0)
+
+    folders = LogDirScanner(tmp_path, clock_ns=later).scan().folders
+
+    assert len(cut) == 255
+    assert folders.topic_may_be_cut.tolist() == [False, False, True]
+    assert folders.topic_ids == (None, None, TOPIC_ID)

@@ -14,6 +14,7 @@ from brimline.documents.guard_state import (
     GuardState,
     MovesDocument,
     PercentagesDocument,
+    TierSizesDocument,
     VolumeDocument,
 )
 from brimline.model import Percent, human_bytes, human_count, human_percent, human_span
@@ -51,6 +52,7 @@ def guard_lines(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
         yield Text()
     yield from _retention_lines("Retention used (local logs)", state.retention.plain)
     yield from _retention_lines("Retention used (tiered partitions led here)", state.retention.tiered)
+    yield from _tier_lines(state.retention.sizes)
 
 
 def _head(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
@@ -115,6 +117,18 @@ def _outlook(volume: VolumeDocument) -> str:
     if volume.seconds_to_limit is None:
         return "not filling" if volume.fill_rate_bytes_per_second <= 0 else "no limit"
     return f"limit in {human_span(volume.seconds_to_limit)} at {human_bytes(int(volume.fill_rate_bytes_per_second))}/s"
+
+
+def _tier_lines(sizes: TierSizesDocument | None) -> Iterator[Text]:
+    if sizes is None or not (sizes.known or sizes.unknown):
+        return
+    unknown = f", {human_count(len(sizes.unknown))} unknown" if sizes.unknown else ""
+    only_local, remote = human_bytes(sizes.only_local_bytes), human_bytes(sizes.remote_bytes)
+    yield Text.assemble(
+        ("Only on this disk (tiered replicas)", "bold"),
+        f"  {only_local} of {human_count(sizes.known)} replicas{unknown}; {remote} remote",
+    )
+    yield Text()
 
 
 def _retention_lines(title: str, retention: PercentagesDocument | None) -> Iterator[Text]:

@@ -1,7 +1,8 @@
 """KIP-1187's figures for what a broker answered to somebody else, worked out by a client of our own.
 
 The client's own request went to the broker over the client's own connection, so the broker has decided what it may
-see; here only numbers are added to that. They are worked out as ``observe.remote.info`` does it for everybody.
+see; here only numbers are added to that. They are worked out as ``observe.remote.info`` does it for everybody, and what
+cannot be known from outside (followers, moved log starts) by the files, beside which the gateway stands.
 
 **The sizes are looked at again.** Uploads must be known before local sizes are taken, and the answer was given before
 anybody asked about uploads: a segment that grew, closed and was uploaded since would be subtracted with more bytes than
@@ -14,7 +15,7 @@ a client waits. It then gets no remote figures, but what was read stays read, an
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -24,12 +25,14 @@ from brimline.gateway.describe.job import BrokerAccess
 from brimline.model import (
     BrokerId,
     BrokerLogDirs,
+    Bytes,
     Failure,
     FailureKind,
     LogDirDescription,
     ObservationFailed,
     Reason,
     ReplicaColumns,
+    TopicPartition,
 )
 from brimline.model.log_dirs import UNKNOWN, BoolColumn
 from brimline.observe.client.config import ClientConfig
@@ -37,7 +40,9 @@ from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.log_dirs import describe_log_dirs
 from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry
 from brimline.observe.remote.info import begin_look, finish_look
+from brimline.observe.remote.only_local import only_local_in_files
 from brimline.observe.remote.remote_log import RemoteLogFollower
+from brimline.wire.remote_log_metadata import RemoteSegment
 
 _ROUNDS = 3
 """A broker that hangs costs one round's time, and two more are left for the others."""
@@ -114,7 +119,15 @@ class RemoteSizes:
             # Not by path: nothing forbids a broker to name one twice.
             log_dirs={str(index): log_dir for index, log_dir in enumerate(brought_up_to_date)},
         )
-        info = finish_look(connection, topics, look, {self._broker: described}, deadline)
+
+        def on_disk(
+            path: str, partition: TopicPartition, size: Bytes, uploads: Iterable[RemoteSegment]
+        ) -> Bytes | Reason:
+            # Thousands of folders may take longer than the client waits: the rest keep their reasons.
+            is_late = self._clock() >= answer_by
+            return Reason.CHANGING if is_late else only_local_in_files(f"{path}/{partition}", size, uploads)
+
+        info = finish_look(connection, topics, look, {self._broker: described}, deadline, on_disk)
         return RemoteAnswer(
             log_dirs=[
                 _without_stale_figures(log_dir, _is_stale(log_dir.replicas, tiered, newer.get(log_dir.path, {})))

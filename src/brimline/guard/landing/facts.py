@@ -138,9 +138,7 @@ def _rows(survey: Survey, percents: PercentReport, broker: BrokerId) -> Iterator
             leader = _leader(facts, where)
             row.is_leader = None if leader is None else leader == broker and not is_future
             rules = facts.rules.get(where.topic)
-            row.remote, row.only_local, row.reason = figures.remote(
-                where, rules, is_led=leader == broker, is_future=is_future
-            )
+            row.remote, row.only_local, row.reason = figures.remote(where, rules, row.size, is_future=is_future)
             row.plain, row.total, row.local = figures.percents(where, is_future=is_future)
             yield row
         begin = end
@@ -175,23 +173,19 @@ class _Percentages:
         return self._current.get(key), self._total.get(key), self._local.get(key)
 
     def remote(
-        self, partition: TopicPartition, rules: CleanupRules | None, *, is_led: bool, is_future: bool
+        self, partition: TopicPartition, rules: CleanupRules | None, size: int | None, *, is_future: bool
     ) -> tuple[int | None, int | None, Reason | None]:
-        """Remote size and only-local size, or why they are not known."""
+        """Remote size and only-local size, or why one of them is not known. What is not tiered is wholly local."""
         if rules is None:
             return None, None, Reason.NO_ANSWER
         if not rules.is_tiered:
-            return None, None, Reason.NOT_TIERED
+            return None, None if is_future else size, Reason.NOT_TIERED
         if is_future:
             return None, None, Reason.FUTURE_REPLICA
-        if not is_led:
-            return None, None, Reason.FOLLOWER
         if self._tiered is None:
             return None, None, Reason.NOT_ASKED
-        if partition in self._tiered.sizes:
-            remote, only_local = self._tiered.sizes[partition]
-            return remote, only_local, None
-        return None, None, self._tiered.unknown.get(partition, Reason.CHANGING)
+        found = self._tiered.sizes.get(partition, Reason.CHANGING)
+        return (None, None, found) if isinstance(found, Reason) else (*found, None)
 
 
 def _by_partition(column: PercentColumn) -> Mapping[tuple[str, ...], int]:

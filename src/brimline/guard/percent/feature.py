@@ -12,14 +12,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from brimline.documents.guard_state import PercentagesDocument, PercentRow, RetentionDocument
+from brimline.documents.guard_state import (
+    PercentagesDocument,
+    PercentRow,
+    RetentionDocument,
+    TierRow,
+    TierSizesDocument,
+)
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.feature import Core, Feature
-from brimline.guard.percent.percentages import PercentColumn, PlainFigures, TieredFigures
+from brimline.guard.percent.percentages import PercentColumn, PlainFigures, TieredFigures, TierSizes
 from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
-from brimline.model import Failure
+from brimline.model import Failure, Reason
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings import keys
@@ -71,6 +77,27 @@ def retention_document(report: PercentReport, seconds: float) -> RetentionDocume
             seconds - tiered.seconds,
             {str(partition): reason.sentence for partition, reason in tiered.unknown.items()},
         ),
+        sizes=None if tiered is None else _tier_sizes(tiered.sizes),
+    )
+
+
+def _tier_sizes(sizes: TierSizes) -> TierSizesDocument:
+    known = {partition: found for partition, found in sizes.items() if not isinstance(found, Reason)}
+    most = sorted(known, key=lambda partition: (-known[partition][1], partition))[:_HIGHEST]
+    return TierSizesDocument(
+        known=len(known),
+        remote_bytes=sum(remote for remote, _ in known.values()),
+        only_local_bytes=sum(only_local for _, only_local in known.values()),
+        most_only_local=tuple(
+            TierRow(
+                topic=partition.topic,
+                partition=partition.partition,
+                remote_bytes=known[partition][0],
+                only_local_bytes=known[partition][1],
+            )
+            for partition in most
+        ),
+        unknown={str(partition): found.sentence for partition, found in sizes.items() if isinstance(found, Reason)},
     )
 
 

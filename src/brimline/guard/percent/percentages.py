@@ -4,7 +4,7 @@ Plain and tiered figures have their own rhythms, so they are two results. The ro
 the set of partitions stays the same: whoever renders 100,000 of them keeps what it derived from the names.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +16,8 @@ from brimline.model.log_dirs import Int64Column, ReplicaColumns
 from brimline.model.partitions import TopicRetention
 from brimline.observe.cluster.partition_facts import PartitionFacts
 
-OnlyLocal = Callable[[TopicPartition], tuple[Bytes, Bytes] | Reason]
-"""Remote size and only-local size of a partition that this broker leads, or why they are not known."""
+TierSizes = Mapping[TopicPartition, tuple[Bytes, Bytes] | Reason]
+"""Remote size and only-local size of every tiered replica of this broker, led or not, or why they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,8 +59,7 @@ class TieredFigures:
     stock_is_right: frozenset[str]
     """Topics that a broker with gauges of its own shows rightly."""
     unknown: Mapping[TopicPartition, Reason]
-    sizes: Mapping[TopicPartition, tuple[Bytes, Bytes]] = field(default_factory=dict)
-    """Remote size and only-local size, where they are known."""
+    sizes: TierSizes = field(default_factory=dict)
 
 
 def plain_figures(facts: PartitionFacts, seconds: float, before: PlainFigures | None) -> PlainFigures:
@@ -84,23 +83,23 @@ def plain_figures(facts: PartitionFacts, seconds: float, before: PlainFigures | 
 
 
 def tiered_figures(
-    facts: PartitionFacts, sizes: OnlyLocal, seconds: float, before: TieredFigures | None
+    facts: PartitionFacts, sizes: TierSizes, seconds: float, before: TieredFigures | None
 ) -> TieredFigures:
     totals: list[tuple[tuple[str, str], int]] = []
     locals_: list[tuple[tuple[str, str], int]] = []
     unknown: dict[TopicPartition, Reason] = {}
-    known: dict[TopicPartition, tuple[Bytes, Bytes]] = {}
-    for partition, size in led_tiered_partitions(facts).items():
+    for partition, size in tiered_partitions(facts).items():
+        if partition.partition not in facts.topics[partition.topic].led_partitions:
+            continue
         retention = facts.topics[partition.topic].retention
         row = (partition.topic, str(partition.partition))
-        remote = sizes(partition)
+        remote = sizes[partition]
         if isinstance(remote, Reason):
             unknown[partition] = remote
             if retention.retention_bytes <= 0:  # what has no limit is 0, whatever its size
                 totals.append((row, 0))
             locals_.append((row, percent_of(size, retention.effective_local_bytes)))
             continue
-        known[partition] = remote
         figures = tiered_percents(local_size=size, remote_size=remote[0], only_local_size=remote[1], topic=retention)
         totals.append((row, figures.total))
         locals_.append((row, figures.local))
@@ -110,27 +109,23 @@ def tiered_figures(
         local=_listed(locals_, before.local if before else None),
         stock_is_right=frozenset(name for name, topic in facts.topics.items() if stock_is_right(topic.retention)),
         unknown=unknown,
-        sizes=known,
+        sizes=sizes,
     )
 
 
-def led_tiered_partitions(facts: PartitionFacts) -> Mapping[TopicPartition, Bytes]:
-    """Partition → local size, of the partitions that have tiered beans on this broker."""
-    led = {}
+def tiered_partitions(facts: PartitionFacts) -> Mapping[TopicPartition, Bytes]:
+    """Partition → local size, of every tiered replica, led or not. Only the led ones have tiered beans."""
+    held = {}
     for log_dir in facts.log_dirs.values():
         replicas = log_dir.replicas
-        tiered = {
-            position: facts.topics[name].led_partitions
+        tiered = [
+            position
             for position, name in enumerate(replicas.topic_names)
             if name in facts.topics and facts.topics[name].retention.is_tiered
-        }
-        if not tiered:
-            continue
-        for row in np.flatnonzero(np.isin(replicas.topic, list(tiered)) & ~replicas.is_future).tolist():
-            partition = replicas.topic_partition(row)
-            if partition.partition in tiered[int(replicas.topic[row])]:
-                led[partition] = Bytes(int(replicas.size[row]))
-    return led
+        ]
+        for row in np.flatnonzero(np.isin(replicas.topic, tiered) & ~replicas.is_future).tolist():
+            held[replicas.topic_partition(row)] = Bytes(int(replicas.size[row]))
+    return held
 
 
 _NO_LIMIT = TopicRetention(retention_bytes=-1)

@@ -14,9 +14,9 @@ from brimline.guard.broker_client import RemoteSizes
 from brimline.guard.percent.percentages import (
     PlainFigures,
     TieredFigures,
-    led_tiered_partitions,
     plain_figures,
     tiered_figures,
+    tiered_partitions,
 )
 from brimline.model import Bytes, Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.observe.cluster.partition_facts import PartitionFacts
@@ -115,9 +115,9 @@ class PercentTask:
         self._changed(report)
 
     def _tiered_figures(self, facts: PartitionFacts) -> TieredFigures:
-        partitions = dict(led_tiered_partitions(facts))
+        partitions = dict(tiered_partitions(facts))
         sizes = self._broker.remote_sizes(facts, partitions) if partitions else {}
-        return tiered_figures(facts, sizes.__getitem__, self._clock.seconds(), self.report.tiered)
+        return tiered_figures(facts, sizes, self._clock.seconds(), self.report.tiered)
 
     def _without_what_is_too_old(self, report: PercentReport) -> PercentReport:
         if report.failure is not None and report.failure.kind is FailureKind.UNREACHABLE:

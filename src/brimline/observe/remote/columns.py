@@ -1,6 +1,6 @@
 """Remote columns: what was seen of the uploads, put to every replica of the log dirs. Pure: facts in, columns out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -22,6 +22,14 @@ from brimline.observe.remote.sizes import LogStarts, Offsets, remote_size
 from brimline.wire.remote_log_metadata import RemoteSegment
 
 LogDirsByBroker = Mapping[BrokerId, BrokerLogDirs]
+
+OnDisk = Callable[[str, TopicPartition, Bytes, Iterable[RemoteSegment]], Bytes | Reason]
+"""Log dir, partition, its size, its uploads → its only-local size by its files. For whoever stands beside the disk."""
+
+
+def unseen(_log_dir: str, _partition: TopicPartition, _size: Bytes, _uploads: Iterable[RemoteSegment]) -> Reason:
+    """For whoever does not."""
+    return Reason.NO_PERMISSION
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,13 +64,19 @@ def id_of(topic: Topic) -> UUID:
     return topic.topic_id
 
 
-def filled(brokers: LogDirsByBroker, facts: RemoteFacts, starts: LogStarts, local_after: Offsets) -> LogDirsByBroker:
-    """The remote columns of every log dir; where a size is not known, its reason is."""
+def filled(
+    brokers: LogDirsByBroker, facts: RemoteFacts, starts: LogStarts, local_after: Offsets, on_disk: OnDisk = unseen
+) -> LogDirsByBroker:
+    """The remote columns of every log dir; where a size is not known, its reason is.
+
+    ``on_disk`` is asked only for what cannot be known from outside: listing every folder takes time.
+    """
     return {
         broker: replace(
             answer,
             log_dirs={
-                path: _fill(log_dir, broker, facts, starts, local_after) for path, log_dir in answer.log_dirs.items()
+                path: _fill(log_dir, broker, facts, starts, local_after, on_disk)
+                for path, log_dir in answer.log_dirs.items()
             },
         )
         for broker, answer in brokers.items()
@@ -70,13 +84,21 @@ def filled(brokers: LogDirsByBroker, facts: RemoteFacts, starts: LogStarts, loca
 
 
 def _fill(
-    log_dir: LogDirDescription, broker: BrokerId, facts: RemoteFacts, starts: LogStarts, local_after: Offsets
+    log_dir: LogDirDescription,
+    broker: BrokerId,
+    facts: RemoteFacts,
+    starts: LogStarts,
+    local_after: Offsets,
+    on_disk: OnDisk,
 ) -> LogDirDescription:
     replicas = log_dir.replicas
     by_topic = np.array([facts.topics.get(name, Reason.NOT_ASKED) for name in replicas.topic_names], dtype=np.uint8)
     remote_reason = by_topic[replicas.topic]
     only_local_reason = remote_reason.copy()
     remote, only_local = replicas.remote_size.copy(), replicas.only_local_size.copy()
+    # What is in no remote store is on this disk alone.
+    is_plain = (remote_reason == Reason.NOT_TIERED) & ~replicas.is_future
+    only_local[is_plain], only_local_reason[is_plain] = replicas.size[is_plain], Reason.KNOWN
     for row in np.flatnonzero(remote_reason == Reason.KNOWN).tolist():
         partition = replicas.topic_partition(row)
         segments = _uploads(partition, facts)
@@ -84,7 +106,11 @@ def _fill(
             remote_reason[row] = only_local_reason[row] = segments
             continue
         remote[row] = remote_size(segments)
-        figure = _only_local(replicas.replica_info(row), partition, broker, facts, starts, local_after, segments)
+        replica = replicas.replica_info(row)
+        figure = _only_local(replica, partition, broker, facts, starts, local_after, segments)
+        if isinstance(figure, Reason) and figure is not Reason.FUTURE_REPLICA:
+            by_files = on_disk(log_dir.path, partition, replica.size, segments)
+            figure = figure if isinstance(by_files, Reason) else by_files
         if isinstance(figure, Reason):
             only_local_reason[row] = figure
         else:

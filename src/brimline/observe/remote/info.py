@@ -17,7 +17,7 @@ from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.configs import describe_broker_config, describe_topic_configs
 from brimline.observe.cluster.log_dirs import Clock, describe_log_dirs
 from brimline.observe.cluster.topics import Topic, describe_topics
-from brimline.observe.remote.columns import LogDirsByBroker, RemoteFacts, filled, id_of
+from brimline.observe.remote.columns import LogDirsByBroker, OnDisk, RemoteFacts, filled, id_of, unseen
 from brimline.observe.remote.remote_log import Progress, RemoteLogFollower
 from brimline.observe.remote.sizes import LogStarts, look_at_local_starts, look_at_log_starts
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
@@ -92,12 +92,13 @@ def finish_look(
     look: RemoteLook,
     described: LogDirsByBroker,
     deadline: Deadline,
+    on_disk: OnDisk = unseen,
 ) -> RemoteInfo:
     """The look at the local log starts that comes after the log dirs, and what all of it means."""
     local_after = look_at_local_starts(connection, look.leaders, deadline)
     _find_reasons_for_the_rest(connection, described, topics, look.facts, deadline.renewed())
     return RemoteInfo(
-        brokers=filled(described, look.facts, look.starts, local_after),
+        brokers=filled(described, look.facts, look.starts, local_after, on_disk),
         skipped_records=look.facts.logs.skipped_records,
         notes=look.notes,
     )

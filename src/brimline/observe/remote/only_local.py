@@ -1,20 +1,19 @@
-"""Only-local sizes of led partitions, and which offsets uploads cover.
-
-Which offsets of a log its finished uploads cover.
+"""Only-local sizes of replicas, and which offsets of a log its finished uploads cover.
 
 An upload covers offsets of a log only if it is of that log's lineage: after an unclean election other records stand at
 the same offsets. A log keeps its leader epochs in ``leader-epoch-checkpoint`` beside its segments; an upload is of the
 lineage if the epoch of its last batch ends behind it there.
 
-How much of a led partition only its local disk holds: from the files themselves, else from the outside.
+How much of a replica only its local disk holds: from the files themselves, else from the outside.
 
-**From the files** the figure is exact: a closed segment counts as uploaded when finished uploads of this log's lineage
-cover all its offsets; every other segment is only local. Names and lengths of files are enough, and the log's own list
-of leader epochs. Files come and go while the broker lives, which is no error: a segment that vanishes between listing
-and looking was just deleted, so it was uploaded.
+**From the files** the figure is exact, on leaders and followers alike: a closed segment counts as uploaded when
+finished uploads of this log's lineage cover all its offsets; every other segment is only local. It is the union of the
+uploads that counts, since a follower rolls its segments where it likes, and a new leader uploads from its own. Names
+and lengths of files are enough, and the log's own list of leader epochs. Files come and go while the broker lives, that
+is no error: a segment that vanishes between listing and looking was just deleted, so it was uploaded.
 
-**From the outside**, where the log dir may not be read, ``info`` works it out; there the figure is sometimes
-unknowable, and says so, and all remote log metadata is read anew for it.
+**From the outside**, where the log dir may not be read, ``info`` works it out for led partitions; there the figure is
+sometimes unknowable, and says so, and all remote log metadata is read anew for it.
 """
 
 import os
@@ -103,7 +102,8 @@ def only_local_in_files(folder: str, size: Bytes, segments: Iterable[RemoteSegme
     is_safe, _ = coverage(bases, *covered_ranges(finished, epoch_ends))
     closed, active = sizes[:-1], int(sizes[-1])
     written = max(min(active, size - int(closed.sum())), 0)
-    return Bytes(int(closed[~is_safe[:-1]].sum()) + written)
+    # The files are looked at after the broker told its size: what has grown since is of the next look.
+    return Bytes(min(int(closed[~is_safe[:-1]].sum()) + written, size))
 
 
 def only_local_from_outside(
