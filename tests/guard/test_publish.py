@@ -26,6 +26,7 @@ from brimline.metrics.board import MetricBoard
 from brimline.metrics.metric import Metric
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, TopicPartition
 from brimline.observe.cluster.log_dirs import LedTopic
+from brimline.settings import keys
 from tests.decide.test_peer_disks import LIMITS, answer, described
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
@@ -62,6 +63,15 @@ class Published:
 @pytest.fixture
 def published() -> Published:
     return Published()
+
+
+@pytest.mark.parametrize("publishes_percentages", [False, True])
+def test_everything_is_published_unless_something_else_is_asked_for(
+    published: Published, *, publishes_percentages: bool
+) -> None:
+    published.percentages(str(keys.PUBLISH.default), publishes_percentages=publishes_percentages)
+
+    assert published.of(catalogue.LOG_RETENTION_SIZE) == {("orders", "0"): 50, ("t", "0"): 0, ("forever", "0"): 0}
 
 
 def test_on_an_old_broker_auto_publishes_everything(published: Published) -> None:

@@ -59,6 +59,11 @@ def test_the_dashboards_panels_do_not_overlap() -> None:
         taken |= cells
 
 
+def test_the_dashboard_shows_no_0_for_what_nobody_tells() -> None:
+    """``or vector(0)`` is 0 without any guard; ``or 0 * count(…)`` of what is told is 0 only where something is."""
+    assert [expression for expression in expressions() if "vector(" in expression] == []
+
+
 def test_the_dashboard_belongs_to_no_data_source_of_ours() -> None:
     sources = set(re.findall(r'"uid": "([^"]*)"', DASHBOARD.read_text()))
 

@@ -390,11 +390,11 @@ METRICS_PORT = Key(
 PUBLISH = Key(
     name="brimline.metrics.publish",
     kind=KeyKind.CHOICE,
-    default="auto",
+    default="all",
     choices=("auto", "all", "none"),
     sentence=(
-        "KIP-1257's percentages: auto leaves out what this broker publishes itself and rightly (4.3 and later), "
-        "all publishes every one, none publishes none."
+        "KIP-1257's percentages: all publishes every one; auto leaves out what this broker publishes itself and "
+        "rightly (4.3 and later), for those who scrape its JMX; none publishes none."
     ),
 )
 JMX_PORT = Key(
