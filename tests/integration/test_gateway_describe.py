@@ -5,7 +5,8 @@ than 3.3 both get the volumes' bytes (KIP-827). Our own command and API say the 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -104,8 +105,8 @@ def test_the_rpc_returns_remote_sizes_if_they_are_asked_for(tiered: Place) -> No
 
 def really(tiered: Place) -> dict[tuple[str, int], Sizes]:
     """By what is on disk and in remote storage."""
-    return {
     plain = size_on_disk(tiered, "plain")
+    return {
         ("tiered", 0): Sizes(
             local=size_on_disk(tiered, "tiered"),
             remote=sum(remote_segments(tiered.sandbox, "tiered", 0).values()),
@@ -132,14 +133,18 @@ def test_the_very_first_question_is_answered_rightly(tiered: Place, tmp_path: Pa
     eventually(lambda: of_clients(first_answer(tiered.sandbox, tmp_path)) == expected)
 
 
+@contextmanager
+def apart(sandbox: Sandbox, directory: Path, added: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Another gateway before the same broker; its address."""
+    (port,) = sandbox.reserve_ports(1)
+    keys = {"brimline.gateway.listeners": f"CLIENT://127.0.0.1:{port}", "brimline.state.dir": str(directory)}
+    with gateway(sandbox, directory / "gateway.log", {**NOTHING_IS_FULL, **keys, **(added or {})}):
+        yield f"127.0.0.1:{port}"
+
+
 def first_answer(sandbox: Sandbox, directory: Path) -> DescribedLogDir:
     """From another gateway, started for this one question."""
-    (port,) = sandbox.reserve_ports(1)
-    apart = {"brimline.gateway.listeners": f"CLIENT://127.0.0.1:{port}", "brimline.state.dir": str(directory)}
-    with (
-        gateway(sandbox, directory / "gateway.log", {**NOTHING_IS_FULL, **apart}),
-        raw_connection(f"127.0.0.1:{port}") as connection,
-    ):
+    with apart(sandbox, directory) as address, raw_connection(address) as connection:
         (log_dir,) = describe_over(connection, include_remote_info=True).log_dirs
     assert log_dir.total_bytes == VOLUME.size
     return log_dir
@@ -159,11 +164,30 @@ def test_an_old_broker_gets_the_same_question_answered(old: Place, *, include_re
 # --- stock clients
 
 
-def newest_offered(address: str) -> int:
+def offered(address: str) -> dict[int, tuple[int, int]]:
+    """API key → lowest and highest version."""
     with raw_connection(address) as connection:
         answer = connection.answers(request(ApiVersionsRequest(), 2))
     apis = ApiVersionsResponse.decode(answer, version=2, header=True).api_keys
-    return next(int(api.max_version) for api in apis if api.api_key == DESCRIBE_LOG_DIRS)
+    return {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in apis}
+
+
+def newest_offered(address: str) -> int:
+    return offered(address)[DESCRIBE_LOG_DIRS][1]
+
+
+def test_a_gateway_that_observes_answers_the_same_and_offers_nothing_else(old: Place, tmp_path: Path) -> None:
+    sandbox, observing = old.sandbox, {"brimline.enforcement": "observe"}
+    with apart(sandbox, tmp_path, observing) as address:
+        through, direct = offered(address), offered(old.direct)
+        with raw_connection(address) as connection:
+            (log_dir,) = describe_over(connection, include_remote_info=True).log_dirs
+        shown = shown_by_java(old, address)
+
+    size = size_on_disk(old, "plain")
+    assert through == {**direct, DESCRIBE_LOG_DIRS: (direct[DESCRIBE_LOG_DIRS][0], 5)}
+    assert log_dir.partitions["plain", 0] == Sizes(local=size, remote=UNKNOWN, only_local=size)
+    assert log_dir.total_bytes == shown.total_bytes == VOLUME.size
 
 
 def shown_both_ways(place: Place, ask: Callable[[str], Shown]) -> Shown:

@@ -3,8 +3,8 @@
 Nothing is normalised: the frames are the same, correlation ids included, and so are the answers. Of a connection that
 is closed only the end is compared, not the manner: a reset and an orderly end are both an end.
 
-What a gateway that enforces changes on purpose: it adds its mark to ApiVersions. (In front of brokers older than 4.3 it
-also offers a newer DescribeLogDirs: see ``test_gateway_describe``.) One that observes changes nothing.
+What a gateway that enforces changes on purpose: it adds its mark to ApiVersions. One that observes changes nothing.
+(In front of brokers older than 4.3 both also offer a newer DescribeLogDirs: see ``test_gateway_describe``.)
 """
 
 import struct

@@ -69,7 +69,7 @@ class GatewayCommands:
         fences: Fences,
         memory: SequenceMemory,
         placement: PlacementWatch,
-        worker: DescribeWorker | None,
+        worker: DescribeWorker,
         skips: FollowerSkips,
     ) -> None:
         self._config = config
@@ -132,8 +132,8 @@ class GatewayCommands:
                 bounds=LATENCY_BOUNDS, counts=tuple(counters.latency.counts), sum=counters.latency.sum_ns / 1e9
             ),
             describe=DescribeFigures(
-                worker_restarts=self._worker.restarts if self._worker else 0,
-                failures=self._worker.failures if self._worker else 0,
+                worker_restarts=self._worker.restarts,
+                failures=self._worker.failures,
             ),
             draining=forwarder.is_draining,
         )

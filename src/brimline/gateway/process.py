@@ -111,8 +111,8 @@ class Gateway:
         self._skips = FollowerSkips()
         self._placement = PlacementWatch(config.broker.log_dirs)
         self._watch_log_dirs()
-        self._describe_worker = DescribeWorker(_broker_access(config)) if config.is_enforcing else None
-        self._describe = DescribeRule(self._loop, self._describe_worker) if self._describe_worker else None
+        self._describe_worker = DescribeWorker(_broker_access(config))
+        self._describe = DescribeRule(self._loop, self._describe_worker)
         self._rules = Rules(
             _rule_settings(config),
             self._fences,
@@ -122,6 +122,7 @@ class Gateway:
             self._describe,
             self._counters,
             self._folder_looks.when_fresh,
+            enforces=config.is_enforcing,
         )
         self._forwarder = Forwarder(
             self._loop, _forwarder_settings(config), self._rules, self._counters, self._look_at_burst
@@ -363,8 +364,7 @@ class Gateway:
         if control is not None:
             control.close()
         self._forwarder.close()
-        if self._describe is not None:
-            self._describe.close()
+        self._describe.close()
         for worker in self._workers:
             worker.end()
         give_up_at = self._clock.seconds() + _PATIENCE_AT_END

@@ -7,7 +7,8 @@
 - **ApiVersions** tells which software the client is, and learns what this gateway adds (DescribeLogDirs, its mark).
 - **DescribeLogDirs** is answered in the layout that was asked for (``describe``).
 
-Observing (``enforces`` is false), it counts what it would have refused and changes no byte.
+Observing (``enforces`` is false), it counts what it would have refused and changes no byte but the highest version of
+DescribeLogDirs in ApiVersions, and the answers to whoever asks for more than the broker tells.
 """
 
 import logging
@@ -84,11 +85,13 @@ class Rules:
         placement: Callable[[], Placement],
         memory: SequenceMemory,
         now: Callable[[], int],
-        describe: DescribeRule | None,
+        describe: DescribeRule,
         counters: Counters,
         when_fresh: Callable[[Callable[[], None]], None],
+        *,
+        enforces: bool = True,
     ) -> None:
-        """``describe`` answers DescribeLogDirs; ``None``: observe only. ``now`` is the clock of ``memory``.
+        """``describe`` answers DescribeLogDirs. ``now`` is the clock of ``memory``. Without ``enforces``: observe only.
 
         ``when_fresh`` calls back later, with a ``placement`` of then.
         """
@@ -101,17 +104,14 @@ class Rules:
         self._counters = counters
         self._when_fresh = when_fresh
         self._silent_until = 0.0
-
-    @property
-    def enforces(self) -> bool:
-        return self._describe is not None
+        self.enforces = enforces
 
     def wants(self, api_key: int, version: int) -> bool:
         if api_key == PRODUCE:
             return not (self._fences.snapshot.is_empty and self._memory.is_empty)
         if api_key == API_VERSIONS:
             return True
-        return api_key == DESCRIBE_LOG_DIRS and self._describe is not None and self._describe.wants(api_key, version)
+        return self._describe.wants(api_key, version)
 
     def judge(self, connection: Connection, request: Request) -> None:
         if request.api_key == PRODUCE:
@@ -119,7 +119,6 @@ class Rules:
         elif request.api_key == API_VERSIONS:
             self._note_versions(connection, request)
         else:
-            assert self._describe is not None
             self._describe.judge(connection, request)
 
     def _judge_produce(self, connection: Connection, request: Request) -> None:
@@ -291,10 +290,6 @@ class Rules:
         software = api_versions.client_software(request.payload, request.version)
         if software is not None:
             seen.software = software
-        if self._describe is None:
-            connection.forward([request.frame], request.correlation_id)
-            return
-
         describe = self._describe
 
         def offered_describe(newest: int) -> int:
@@ -302,11 +297,13 @@ class Rules:
             return max(newest, DESCRIBE_LOG_DIRS_MAX_VERSION)
 
         def patch(_expected: Expected, payload: bytearray) -> bytes:
-            set_max = {PRODUCE: _understood_produce, DESCRIBE_LOG_DIRS: offered_describe}
+            set_max = {DESCRIBE_LOG_DIRS: offered_describe}
+            add = {}
+            if self.enforces:
+                set_max[PRODUCE] = _understood_produce
+                add[GATEWAY_API_KEY] = GATEWAY_API_VERSIONS
             try:
-                patched = api_versions.patched_response(
-                    memoryview(payload), request.version, set_max, {GATEWAY_API_KEY: GATEWAY_API_VERSIONS}
-                )
+                patched = api_versions.patched_response(memoryview(payload), request.version, set_max, add)
             except WireError:
                 return framed(payload)  # an answer from the future, which is not ours to change
             return framed(patched)
