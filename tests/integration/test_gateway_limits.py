@@ -4,12 +4,13 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from brimline import ClientConfig
+from brimline.documents.codec import to_json
+from brimline.documents.orders import AddressLimitsOrder
 from brimline.gateway.net.source import OWN_ADDRESS
 from brimline.guard.gateway_link.address_limits import AddressTask
 from brimline.model import Bytes, Failure
@@ -118,8 +119,8 @@ def test_the_quota_of_an_address_is_kept_when_the_broker_has_told_it(sandbox: Sa
             assert not isinstance(found, Failure)
             return found
 
-        def tell(said: Mapping[str, Any]) -> None:
-            assert fronting.ask("address-limits", **said)["ok"]
+        def tell(said: AddressLimitsOrder) -> None:
+            assert fronting.ask(said.OP, **to_json(said))["ok"]
 
         task = AddressTask(lambda: ask_connection_rules(admin, BROKER, Deadline(PATIENCE)), tell)
 

@@ -4,10 +4,14 @@ A member is called as its field, in camelCase. What is unknown is ``null``. A re
 know, and takes the default where one is missing that it knows: so a version before and a version after can talk.
 Everything else must have its type, or ``ValueError`` names the member.
 
+What has a reader of its own: ledger lines and plans (they are strict), a snapshot's header (its names are those of the
+tables' columns), and whatever runs where nothing of this can be imported.
+
 ``field(metadata=…)`` says what is special: ``omitted`` (not written when it is ``None``), ``write`` and ``read`` (other
 functions than the type's own).
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
@@ -15,6 +19,7 @@ from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from brimline.model.times import read_time, time_text
 
@@ -24,13 +29,15 @@ _Read = Callable[[Any], Any]
 
 
 def to_json(value: object) -> Any:
-    """Of dataclasses, enums, moments, and tuples and mappings of these."""
+    """Of dataclasses, enums, moments, UUIDs, and tuples and mappings of these."""
     if value is None or (isinstance(value, str | int | float) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
         return time_text(value)
+    if isinstance(value, UUID):
+        return str(value)
     if isinstance(value, Mapping):
         return {str(to_json(key)): to_json(member) for key, member in value.items()}
     if is_dataclass(value):
@@ -48,6 +55,15 @@ def from_json(kind: type[Document], document: object) -> Document:
     hint: Any = kind
     read: Document = _reader(hint)(document)
     return read
+
+
+def read_json(kind: type[Document], text: str | bytes) -> Document:
+    """As ``from_json``, of what was written. ``object`` is for what is read in two steps."""
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("too deep to be one of ours") from None
+    return from_json(kind, document)
 
 
 def camel_case(name: str) -> str:
@@ -77,7 +93,7 @@ def _reader(hint: Any) -> _Read:
     if origin is tuple:
         return _sequence(_reader(arguments[0]))
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping(_reader(arguments[1]))
+        return _mapping(_key if arguments[0] is not str else str, _reader(arguments[1]))
     if is_dataclass(hint):
         return _object(hint)
     return _SCALARS.get(hint) or _named(hint)
@@ -114,8 +130,15 @@ def _sequence(read: _Read) -> _Read:
     return lambda value: tuple(read(member) for member in _checked(value, list, "a list"))
 
 
-def _mapping(read: _Read) -> _Read:
-    return lambda value: {name: read(member) for name, member in _checked(value, dict, "an object").items()}
+def _mapping(key: _Read, read: _Read) -> _Read:
+    return lambda value: {key(name): read(member) for name, member in _checked(value, dict, "an object").items()}
+
+
+def _key(name: str) -> int:
+    """JSON has no numbers there."""
+    if not name.isdecimal():
+        raise ValueError(f"{name!r:.80} is not a whole number")
+    return int(name)
 
 
 def _named(kind: type[Enum]) -> _Read:
@@ -134,4 +157,5 @@ _SCALARS: dict[Any, _Read] = {
     float: lambda value: float(_checked(value, (int, float), "a number")),
     bool: lambda value: _checked(value, bool, "true or false"),
     datetime: lambda value: read_time(_checked(value, str, "a time")),
+    UUID: lambda value: UUID(_checked(value, str, "an id")),
 }

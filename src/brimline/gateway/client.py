@@ -18,9 +18,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from brimline.documents.codec import from_json
+from brimline.documents.codec import from_json, read_json
 from brimline.documents.gateway_state import GatewayState
-from brimline.gateway.control import VERSION
+from brimline.documents.orders import (
+    VERSION,
+    AddressLimitsOrder,
+    Answer,
+    FenceOrder,
+    FollowerFencesOrder,
+    Lease,
+    Order,
+    SkipsOrder,
+    StateWanted,
+    UnfenceOrder,
+)
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
@@ -29,8 +40,6 @@ TIMEOUT = 2.0
 LARGEST_ANSWER = 1 << 24
 """A state with all the rows that it may have, and the longest topic names, is about a megabyte."""
 _CHUNK = 1 << 16
-
-Json = Mapping[str, Any]
 
 
 def control_socket(config: GuardConfig) -> Path:
@@ -71,33 +80,28 @@ class GatewayClient:
 
     def document(self) -> dict[str, Any]:
         """The state as it came."""
-        document = self._ask({"op": "state"}).get("state")
+        document = self._ask(StateWanted()).state
         return document if isinstance(document, dict) else self._not_a_gateway(None)
 
     def lease(self, full: Mapping[str, str], seconds: float) -> None:
         """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds."""
-        self._ask({"op": "lease", "seconds": seconds, "full": dict(full)})
+        self._ask(Lease(seconds=seconds, full=full))
 
-    def hold_back(self, operation: str, *, epoch: int, seconds: float, followers: Json | None) -> bool:
-        """Renew what was said under this epoch, or with ``followers`` say it; whether it is in force now.
+    def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool:
+        """What is done for followers that have no room; whether it is in force now."""
+        return self._ask(order).in_force is True
 
-        ``operation`` is ``skips`` or ``follower-fences``: what is done for followers that have no room.
-        """
-        said = {} if followers is None else {"followers": followers}
-        return self._ask({"op": operation, "epoch": epoch, "seconds": seconds, **said}).get("inForce") is True
-
-    def limit_addresses(self, limits: Json) -> None:
-        """What the broker decides by the address of a client, as far as it is known."""
-        self._ask({"op": "address-limits", **limits})
+    def limit_addresses(self, order: AddressLimitsOrder) -> None:
+        self._ask(order)
 
     def fence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
-        self._ask({"op": "fence", **_target(log_dir, topic), "reason": reason, "by": by})
+        self._ask(FenceOrder(log_dir=log_dir, topic=topic, reason=reason, by=by))
 
     def unfence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
-        self._ask({"op": "unfence", **_target(log_dir, topic), "reason": reason, "by": by})
+        self._ask(UnfenceOrder(log_dir=log_dir, topic=topic, reason=reason, by=by))
 
-    def _ask(self, request: Json) -> Json:
-        line = json.dumps({"v": VERSION, **request}).encode() + b"\n"
+    def _ask(self, order: Order) -> Answer:
+        line = json.dumps(order.to_json()).encode() + b"\n"
         was_connected = self._socket is not None
         try:
             try:
@@ -139,22 +143,19 @@ class GatewayClient:
             self._socket = fresh
         return self._socket
 
-    def _read(self, answer: bytes) -> Json:
+    def _read(self, answer: bytes) -> Answer:
         try:
-            said = json.loads(answer)
+            said = read_json(Answer, answer)
         except ValueError as problem:
             self._not_a_gateway(problem)
-        if not isinstance(said, dict) or not isinstance(said.get("ok"), bool):
-            self._not_a_gateway(None)
-        version = said.get("v", VERSION)
-        if version != VERSION:
+        if said.v != VERSION:
             self.close()
             sentence = (
-                f"the gateway at {self.path} answers in version {version}, which is for a later brimline than this"
+                f"the gateway at {self.path} answers in version {said.v}, which is for a later brimline than this"
             )
             self._fail(FailureKind.UNSUPPORTED, sentence, None)
-        if not said["ok"]:
-            raise BadInput(str(said.get("error", "the gateway refuses, and does not say why")))
+        if not said.ok:
+            raise BadInput(str(said.error))
         return said
 
     def _explain(self, problem: OSError) -> NoReturn:
@@ -196,8 +197,3 @@ def _read_line(connected: socket.socket, give_up_at: float) -> bytes:
         if len(read) > LARGEST_ANSWER:
             raise OSError(errno.EMSGSIZE, f"it says more than {LARGEST_ANSWER} bytes")
     return bytes(read)
-
-
-def _target(log_dir: str | None, topic: str | None) -> dict[str, str]:
-    assert (log_dir is None) != (topic is None)
-    return {"logDir": log_dir} if log_dir is not None else {"topic": str(topic)}

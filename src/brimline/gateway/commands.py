@@ -1,34 +1,13 @@
-"""What the gateway's control socket can be asked: its state, the guard's leases, fences by hand, and the guard's skips.
-
-``skips`` says which partitions are not to grow on which followers, and for how long::
-
-    {"op": "skips", "epoch": 7, "seconds": 10,
-     "followers": {"2": [{"topic": "orders", "topicId": "5e3c1f0a-…", "partitions": [0, 1]}]}}
-
-Without ``followers`` it renews what was said under that epoch. The answer's ``inForce`` is false if that is not what
-the gateway was told last: then it must be told again. What is not renewed in time counts for nothing
-(``gateway.rules.follower_orders``).
-
-``follower-fences`` goes the same way, and has clients refused instead (``gateway.rules.follower_orders``)::
-
-    {"op": "follower-fences", "epoch": 7, "seconds": 10,
-     "followers": {"2": {"reason": "…", "topics": [{"topic": "orders", "partitions": [0, 1]}]}}}
-
-``address-limits`` says what the broker decides by the address of a client (``gateway.net.addresses``). What it does not
-name stays as it was; ``null`` is no limit. It holds until it is said otherwise::
-
-    {"op": "address-limits", "connections": 100, "connectionsOf": {"10.0.0.5": 1000},
-     "perSecond": null, "perSecondOf": {"10.0.0.7": 9.0}}
-"""
+"""What the gateway does with the orders of its control socket (``documents.orders``)."""
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from brimline import __version__
-from brimline.documents.codec import to_json
+from brimline.documents.codec import from_json, to_json
 from brimline.documents.gateway_state import (
     AddedLatency,
     DescribeFigures,
@@ -41,12 +20,23 @@ from brimline.documents.gateway_state import (
     SkippedFollower,
     Skips,
 )
+from brimline.documents.orders import (
+    NO_LIMIT,
+    AddressLimitsOrder,
+    FenceOrder,
+    FollowerFencesOrder,
+    Lease,
+    Order,
+    SkipsOrder,
+    StateWanted,
+    UnfenceOrder,
+)
 from brimline.gateway.control import Command
 from brimline.gateway.counters import LATENCY_BOUNDS
 from brimline.gateway.describe.child import DescribeWorker
 from brimline.gateway.net.forwarder import Forwarder
 from brimline.gateway.rules.fences import Fences, follower_fences, standing_fences
-from brimline.gateway.rules.follower_orders import FollowerSkips, SkippedPartitions, read_followers, read_full_followers
+from brimline.gateway.rules.follower_orders import FollowerSkips, SkippedPartitions, fenced_followers
 from brimline.gateway.rules.placement import PlacementWatch
 from brimline.gateway.rules.rules import Rules
 from brimline.gateway.rules.sequence_memory import SequenceMemory
@@ -55,6 +45,9 @@ from brimline.service.clock import Clock
 from brimline.service.log_lines import say
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
+
+Json = Mapping[str, Any]
+Given = TypeVar("Given", bound=Order)
 
 
 class GatewayCommands:
@@ -84,21 +77,23 @@ class GatewayCommands:
 
     @property
     def by_name(self) -> Mapping[str, Command]:
-        return {
-            "state": self._state,
-            "lease": self._lease,
-            "fence": self._fence,
-            "unfence": self._unfence,
-            "skips": self._skip,
-            "follower-fences": self._fence_followers,
-            "address-limits": self._limit_addresses,
-        }
+        return dict(
+            (
+                _command(StateWanted, self._state),
+                _command(Lease, self._lease),
+                _command(FenceOrder, self._fence),
+                _command(UnfenceOrder, self._unfence),
+                _command(SkipsOrder, self._skip),
+                _command(FollowerFencesOrder, self._fence_followers),
+                _command(AddressLimitsOrder, self._limit_addresses),
+            )
+        )
 
     @property
     def _can_skip(self) -> bool:
         return self._config.is_enforcing and any(each.carries_replication for each in self._config.layout.fronted)
 
-    def _state(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _state(self, _order: StateWanted) -> Json:
         forwarder, counters = self._forwarder, self._forwarder.counters
         state = GatewayState(
             version=__version__,
@@ -139,51 +134,35 @@ class GatewayCommands:
         )
         return {"state": to_json(state)}
 
-    def _lease(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        seconds, full = request.get("seconds"), request.get("full")
-        if not isinstance(seconds, int | float) or not isinstance(full, dict):
-            raise BadInput("a lease has seconds, and the full log dirs with their reasons")
-        self._fences.lease({str(path): str(reason) for path, reason in full.items()}, float(seconds))
+    def _lease(self, order: Lease) -> Json:
+        self._fences.lease(order.full, order.seconds)
         return {}
 
-    def _skip(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        epoch, seconds, followers = request.get("epoch"), request.get("seconds"), request.get("followers")
-        if not isinstance(epoch, int) or not isinstance(seconds, int | float):
-            raise BadInput("skips have an epoch, the seconds that they last, and followers unless they are renewed")
+    def _skip(self, order: SkipsOrder) -> Json:
         if not self._can_skip:
             raise BadInput("this gateway does not stand between the brokers, or only observes: it cannot skip anything")
-        if followers is None:
-            return {"inForce": self._skips.renew(epoch=epoch, seconds=float(seconds))}
+        if order.followers is None:
+            return {"inForce": self._skips.renew(epoch=order.epoch, seconds=order.seconds)}
         before = self._skips.snapshot.followers
-        self._skips.put(read_followers(followers), epoch=epoch, seconds=float(seconds))
+        self._skips.put(order.followers, epoch=order.epoch, seconds=order.seconds)
         _say_skips(before, self._skips.snapshot.followers)
         return {"inForce": True}
 
-    def _fence_followers(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        epoch, seconds, followers = request.get("epoch"), request.get("seconds"), request.get("followers")
-        if not isinstance(epoch, int) or not isinstance(seconds, int | float):
-            raise BadInput("follower-fences have an epoch, the seconds that they last, and followers unless renewed")
-        if followers is None:
-            return {"inForce": self._fences.renew_followers(epoch=epoch, seconds=float(seconds))}
-        self._fences.lease_followers(read_full_followers(followers), epoch=epoch, seconds=float(seconds))
+    def _fence_followers(self, order: FollowerFencesOrder) -> Json:
+        if order.followers is None:
+            return {"inForce": self._fences.renew_followers(epoch=order.epoch, seconds=order.seconds)}
+        self._fences.lease_followers(fenced_followers(order.followers), epoch=order.epoch, seconds=order.seconds)
         return {"inForce": True}
 
-    def _limit_addresses(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        addresses = self._forwarder.addresses
-        limits = addresses.limits
-        if "connections" in request:
-            limits = replace(
-                limits,
-                connections=_number(request["connections"]),
-                connections_of=_numbers(request.get("connectionsOf")),
-            )
-        if "perSecond" in request:
-            limits = replace(
-                limits,
-                per_second=_number(request["perSecond"]),
-                per_second_of=_numbers(request.get("perSecondOf")),
-            )
-        addresses.limits = limits
+    def _limit_addresses(self, order: AddressLimitsOrder) -> Json:
+        limits = self._forwarder.addresses.limits
+        if order.connections is not None:
+            most = None if order.connections == NO_LIMIT else int(order.connections)
+            limits = replace(limits, connections=most, connections_of=order.connections_of or {})
+        if order.per_second is not None:
+            rate = None if order.per_second == NO_LIMIT else order.per_second
+            limits = replace(limits, per_second=rate, per_second_of=order.per_second_of or {})
+        self._forwarder.addresses.limits = limits
         return {}
 
     def _skips_now(self) -> Skips:
@@ -202,25 +181,24 @@ class GatewayCommands:
             answers_not_understood=counted.not_understood,
         )
 
-    def _fence(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._fences.fence(**_target(request), reason=str(request.get("reason", "")), by=str(request.get("by", "")))
+    def _fence(self, order: FenceOrder) -> Json:
+        self._fences.fence(log_dir=order.log_dir, topic=order.topic, reason=order.reason, by=order.by)
         return {}
 
-    def _unfence(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._fences.unfence(**_target(request), reason=str(request.get("reason", "")), by=str(request.get("by", "")))
+    def _unfence(self, order: UnfenceOrder) -> Json:
+        self._fences.unfence(log_dir=order.log_dir, topic=order.topic, reason=order.reason, by=order.by)
         return {}
 
 
-def _number(said: object) -> Any:
-    if said is not None and not (isinstance(said, int | float) and said >= 0):
-        raise BadInput("a limit is a number from 0, or null for none")
-    return said
+def _command(kind: type[Given], obey: Callable[[Given], Json]) -> tuple[str, Command]:
+    def read(request: Json) -> Json:
+        try:
+            order = from_json(kind, request)
+        except ValueError as problem:
+            raise BadInput(f"{kind.OP} is not understood: {problem}") from None
+        return obey(order)
 
-
-def _numbers(said: object) -> dict[str, Any]:
-    if not isinstance(said, dict) or None in said.values():
-        raise BadInput("the limits of addresses are numbers by address")
-    return {str(address): _number(limit) for address, limit in said.items()}
+    return kind.OP, read
 
 
 def _say_skips(before: Mapping[int, SkippedPartitions], now: Mapping[int, SkippedPartitions]) -> None:
@@ -231,10 +209,3 @@ def _say_skips(before: Mapping[int, SkippedPartitions], now: Mapping[int, Skippe
         say(logging.WARNING, "skipping", text, follower=broker, partitions=count)
     for broker in before.keys() - now.keys():
         say(logging.INFO, "skipped-no-more", f"broker {broker} is replicated to again", follower=broker)
-
-
-def _target(request: Mapping[str, Any]) -> dict[str, str | None]:
-    log_dir, topic = request.get("logDir"), request.get("topic")
-    if (log_dir is None) == (topic is None):
-        raise BadInput("name either a log dir or a topic")
-    return {"log_dir": None if log_dir is None else str(log_dir), "topic": None if topic is None else str(topic)}

@@ -1,12 +1,6 @@
 """The gateway's control socket: one JSON object a line each way, on a Unix socket that only its owner may open.
 
-::
-
-    {"v": 1, "op": "lease", …}      an order; without ``v`` it is of version 1, which was not written at first
-    {"v": 1, "ok": true, …}         its answer
-    {"v": 1, "ok": false, "error": "…"}
-
-Members are added, never changed or removed, while the version stays. An order of another one is refused.
+What is said there is in ``documents.orders``. An order of another version is refused.
 
 It has threads of its own, because some commands wait for a disk (a fence by hand is on record before it is in force)
 and the frames of clients must not. A decision of the guard is in force when its answer is written.
@@ -25,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from brimline import __version__
+from brimline.documents.codec import read_json
+from brimline.documents.orders import VERSION
 from brimline.model import BadInput, BrimlineError
 
 Command = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """From the request to what the answer has besides ``ok``; a ``BrimlineError`` is the answer's error."""
 
-VERSION = 1
 LONGEST_LINE = 16 << 20
 """Fifty thousand partitions with the longest names. Only its owner may speak here."""
 MOST_CLIENTS = 32
@@ -95,16 +90,16 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
 
     def _obeyed(self, line: bytes) -> Mapping[str, Any]:
         try:
-            request = json.loads(line)
-        except (ValueError, RecursionError):
+            request = read_json(dict[str, Any], line)
+        except ValueError:
             raise BadInput("not one JSON object on a line") from None
-        version = request.get("v", VERSION) if isinstance(request, dict) else VERSION
+        version = request.get("v", VERSION)
         if version != VERSION:
             raise BadInput(
                 f"an order of version {version}, and this gateway (brimline {__version__}) understands version "
                 f"{VERSION}: start it again with the newer brimline"
             )
-        operation = request.get("op") if isinstance(request, dict) else None
+        operation = request.get("op")
         if not isinstance(operation, str) or operation not in self._commands:
             raise BadInput(f"there is no such operation; there are {', '.join(self._commands)}")
         return self._commands[operation](request)

@@ -4,11 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from brimline.gateway.rules.follower_orders import LONGEST_SECONDS, FollowerSkips, SkippedTopic, read_followers
+from brimline.documents.orders import HeldTopic
+from brimline.gateway.rules.follower_orders import LONGEST_SECONDS, FollowerSkips
 from brimline.model import BadInput
 
 TOPIC_ID = UUID("5e3c1f0a-7d0b-4a87-b4d4-c70616313919")
-ORDERS = SkippedTopic("orders", TOPIC_ID, (0, 1))
+ORDERS = HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0, 1))
 
 
 class Clock:
@@ -96,38 +97,3 @@ def test_that_it_ran_out_is_told_once(skips: FollowerSkips, clock: Clock) -> Non
 def test_no_word_lasts_for_ever(skips: FollowerSkips, seconds: float) -> None:
     with pytest.raises(BadInput, match="at most 60 seconds"):
         skips.put({2: [ORDERS]}, epoch=1, seconds=seconds)
-
-
-def test_followers_are_read_from_json() -> None:
-    document = {
-        "2": [{"topic": "orders", "topicId": str(TOPIC_ID), "partitions": [0, 1]}],
-        "3": [{"topicId": str(TOPIC_ID), "partitions": [7]}, {"topic": "old", "partitions": []}],
-    }
-
-    assert read_followers(document) == {
-        2: [ORDERS],
-        3: [SkippedTopic(None, TOPIC_ID, (7,)), SkippedTopic("old", None, ())],
-    }
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        [],
-        {"x": []},
-        {"-1": []},
-        {"2": {}},
-        {"2": ["orders"]},
-        {"2": [{"partitions": [0]}]},
-        {"2": [{"topic": 5, "partitions": [0]}]},
-        {"2": [{"topic": "orders"}]},
-        {"2": [{"topic": "orders", "partitions": [-1]}]},
-        {"2": [{"topic": "orders", "partitions": ["0"]}]},
-        {"2": [{"topic": "orders", "partitions": [2**31]}]},
-        {"2": [{"topicId": "orders", "partitions": [0]}]},
-    ],
-    ids=str,
-)
-def test_what_is_no_set_of_followers_is_refused(document: object) -> None:
-    with pytest.raises(BadInput):
-        read_followers(document)

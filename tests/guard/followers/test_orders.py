@@ -9,6 +9,8 @@ from uuid import UUID
 import pytest
 
 from brimline.decide.followers import AUTO, FollowerAction, choose_action
+from brimline.documents.codec import to_json
+from brimline.documents.orders import FollowerFencesOrder, SkipsOrder
 from brimline.guard.followers.orders import LEASE, RENEW, FollowerOrders
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.guard.followers.words import FollowerNews
@@ -35,14 +37,14 @@ class GatewayInMemory:
         self.problem: Exception | None = None
         self._epochs: dict[str, int] = {}
 
-    def hold_back(self, operation: str, *, epoch: int, seconds: float, followers: Mapping[str, Any] | None) -> bool:
+    def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool:
         if self.problem is not None:
             raise self.problem
-        self.told.append((operation, followers))
-        self.seconds.add(seconds)
-        if followers is None:
-            return self._epochs.get(operation) == epoch
-        self._epochs[operation] = epoch
+        self.told.append((order.OP, to_json(order).get("followers")))
+        self.seconds.add(order.seconds)
+        if order.followers is None:
+            return self._epochs.get(order.OP) == order.epoch
+        self._epochs[order.OP] = order.epoch
         return True
 
     def restart(self) -> None:

@@ -1,10 +1,11 @@
 """What the broker decides by address goes to the gateway; what it does not tell stays as it was."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from brimline.documents.codec import to_json
+from brimline.documents.orders import AddressLimitsOrder
 from brimline.gateway.net.addresses import limits_in_file
 from brimline.guard.gateway_link.address_limits import _INTERVAL, _SOONER, AddressTask
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
@@ -20,8 +21,8 @@ QUOTAS = {"(default)": 5.0, "10.0.0.7": 9.0}
 def told(rules: ConnectionRules) -> dict[str, Any]:
     heard: dict[str, Any] = {}
 
-    def tell(said: Mapping[str, Any]) -> None:
-        heard.update(said)
+    def tell(said: AddressLimitsOrder) -> None:
+        heard.update(to_json(said))
 
     assert AddressTask(lambda: rules, tell).step() == _INTERVAL
     return heard
@@ -51,7 +52,7 @@ def test_what_is_not_known_is_not_said() -> None:
 
 @pytest.mark.parametrize("error", [ObservationFailed(REFUSED), BadInput("an older gateway does not know that")])
 def test_whoever_does_not_answer_is_asked_again_soon(error: Exception) -> None:
-    def fail(_said: Mapping[str, Any]) -> None:
+    def fail(_said: AddressLimitsOrder) -> None:
         raise error
 
     assert AddressTask(lambda: ConnectionRules(limits=LIMITS, quotas_by_address={}), fail).step() == _SOONER

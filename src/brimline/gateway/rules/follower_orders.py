@@ -1,4 +1,4 @@
-"""What the guard says of followers without room: skipped, or fenced.
+"""What the guard says of followers without room (``documents.orders``): skipped, or fenced.
 
 Which partitions are not to grow on which followers: the guard's word, for as long as it keeps giving it.
 
@@ -14,36 +14,20 @@ Thousands of partitions may be skipped. They are sent once, with a number that n
 that number alone. A gateway that has no such set, because it was started meanwhile or was told another one, says so,
 and is sent the set again.
 
-What the guard says of followers that have no room, read from its JSON: whose partitions are not to be produced to.
-
-::
-
-    {"3": {"reason": "a follower's disk is full: …", "topics": [{"topic": "orders", "partitions": [0, 1]}]}}
+Fences of followers go the same way (``Fences.lease_followers``): whose partitions are not to be produced to.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
-from uuid import UUID
 
 from brimline.decide.followers import Partition
+from brimline.documents.orders import HeldFollower, HeldTopic
 from brimline.model import BadInput
 
 LONGEST_SECONDS = 60.0
 """The guard renews its word every second or so; nothing that it says should outlive it by more."""
-
-_LARGEST_PARTITION = 2**31 - 1
-
-
-class SkippedTopic(NamedTuple):
-    """Partitions of one topic. The id is what followers call it since Kafka 3.1, the name what older ones do; with
-    only one of them given, the others' fetches pass."""
-
-    name: str | None
-    topic_id: UUID | None
-    partitions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +65,7 @@ class FollowerSkips:
         self._replacing = threading.Lock()
         self.snapshot = SkipSnapshot(seconds=seconds)
 
-    def put(self, followers: Mapping[int, Iterable[SkippedTopic]], *, epoch: int, seconds: float) -> None:
+    def put(self, followers: Mapping[int, Iterable[HeldTopic]], *, epoch: int, seconds: float) -> None:
         """In place of everything that was said before; it counts for so many seconds."""
         _check(seconds)
         skipped = {broker: _skipped(topics) for broker, topics in followers.items()}
@@ -112,17 +96,10 @@ class FollowerSkips:
             return snapshot.followers
 
 
-def read_followers(document: object) -> dict[int, list[SkippedTopic]]:
-    """From JSON: ``{"2": [{"topic": "orders", "topicId": "…", "partitions": [0, 1]}]}``."""
-    if not isinstance(document, dict):
-        raise BadInput("followers is an object that goes by broker id")
-    return {_broker_id(key): [_topic(row) for row in _list(rows)] for key, rows in document.items()}
-
-
-def _skipped(topics: Iterable[SkippedTopic]) -> SkippedPartitions:
+def _skipped(topics: Iterable[HeldTopic]) -> SkippedPartitions:
     listed = list(topics)
     return SkippedPartitions(
-        by_name=frozenset((each.name.encode(), number) for each in listed if each.name for number in each.partitions),
+        by_name=frozenset((each.topic.encode(), number) for each in listed if each.topic for number in each.partitions),
         by_id=frozenset(
             (each.topic_id.bytes, number) for each in listed if each.topic_id for number in each.partitions
         ),
@@ -135,36 +112,6 @@ def _check(seconds: float) -> None:
         raise BadInput(f"skips last more than 0 and at most {LONGEST_SECONDS:.0f} seconds, not {seconds}")
 
 
-def _broker_id(key: str) -> int:
-    if not key.isdecimal():
-        raise BadInput(f"{key!r} is no broker id")
-    return int(key)
-
-
-def _topic(row: Any) -> SkippedTopic:
-    if not isinstance(row, dict):
-        raise BadInput("a topic is an object with topic, topicId and partitions")
-    name, topic_id, partitions = row.get("topic"), row.get("topicId"), _list(row.get("partitions"))
-    if not (name or topic_id) or not isinstance(name, str | None) or not isinstance(topic_id, str | None):
-        raise BadInput("a topic is called by topic, topicId or both")
-    if not all(isinstance(number, int) and 0 <= number <= _LARGEST_PARTITION for number in partitions):
-        raise BadInput(f"partitions of {name or topic_id} that are no partition numbers")
-    return SkippedTopic(name, None if topic_id is None else _uuid(topic_id), tuple(partitions))
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise BadInput(f"{text!r} is no topic id: hexadecimal digits are expected") from None
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise BadInput("a list is missing")
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FencedFollower:
     """A broker without room, why, and the partitions that it holds there and this broker leads."""
@@ -174,21 +121,15 @@ class FencedFollower:
     partitions: tuple[tuple[str, int], ...]
 
 
-def read_full_followers(document: object) -> list[FencedFollower]:
-    """Raises ``BadInput`` for what is not such a document."""
-    if not isinstance(document, dict) or not all(isinstance(each, dict) for each in document.values()):
-        raise BadInput("followers is an object that goes by broker id, to objects with reason and topics")
-    topics = read_followers({broker: each.get("topics") for broker, each in document.items()})
+def fenced_followers(followers: Mapping[int, HeldFollower]) -> list[FencedFollower]:
+    """Names alone count: the gateway knows the names of all topics whose logs are here, and we speak of no others."""
     return [
         FencedFollower(
-            broker=int(broker),
-            reason=str(each.get("reason", "")),
-            partitions=tuple(_named(topics[int(broker)])),
+            broker=broker,
+            reason=each.reason,
+            partitions=tuple(
+                (topic.topic, number) for topic in each.topics if topic.topic for number in topic.partitions
+            ),
         )
-        for broker, each in document.items()
+        for broker, each in followers.items()
     ]
-
-
-def _named(topics: list[SkippedTopic]) -> list[tuple[str, int]]:
-    """Names alone count: the gateway knows the names of all topics whose logs are here, and we speak of no others."""
-    return [(topic.name, number) for topic in topics if topic.name is not None for number in topic.partitions]

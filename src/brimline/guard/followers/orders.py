@@ -10,10 +10,11 @@ to be done changes from one action to the other, the first is taken back before 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from brimline.decide.admission import EXEMPT_TOPICS
 from brimline.decide.followers import Choice, FollowerAction
+from brimline.documents.orders import FollowerFencesOrder, HeldFollower, HeldTopic, SkipsOrder
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
 from brimline.observe.cluster.log_dirs import LedTopic
@@ -23,7 +24,6 @@ LEASE = 20.0
 """Seconds; longer than a busy machine keeps a thread waiting, because each time it runs out the follower grows."""
 RENEW = 1.0
 _UNTIL_WOKEN = 60.0
-_OPERATIONS = {FollowerAction.SKIP: "skips", FollowerAction.FENCE: "follower-fences"}
 
 Topics = Mapping[BrokerId, tuple[LedTopic, ...]]
 
@@ -31,7 +31,7 @@ Topics = Mapping[BrokerId, tuple[LedTopic, ...]]
 class HoldingGateway(Protocol):
     """What is asked of the gateway; ``GatewayClient`` asks a real one."""
 
-    def hold_back(self, operation: str, *, epoch: int, seconds: float, followers: Mapping[str, Any] | None) -> bool: ...
+    def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool: ...
 
 
 class FollowerOrders:
@@ -95,21 +95,21 @@ class FollowerOrders:
     def _order(self, wanted: tuple[FollowerAction, Topics] | None, followers: tuple[FullFollower, ...]) -> None:
         before = self._in_force
         if before is not None and (wanted is None or wanted[0] is not before[0]):
-            self._tell(before[0], {})
+            self._tell(before[0], ())
             self._in_force = None
         if wanted is None:
             return
         if wanted == before and self._renewed(wanted[0]):
             return
-        self._tell(wanted[0], {str(each.broker): _document(each, wanted[0]) for each in followers})
+        self._tell(wanted[0], followers)
         self._in_force = wanted
 
-    def _tell(self, action: FollowerAction, followers: Mapping[str, Any]) -> None:
+    def _tell(self, action: FollowerAction, followers: tuple[FullFollower, ...]) -> None:
         self._epoch += 1
-        self._gateway.hold_back(_OPERATIONS[action], epoch=self._epoch, seconds=LEASE, followers=followers)
+        self._gateway.hold_back(_order(action, self._epoch, followers))
 
     def _renewed(self, action: FollowerAction) -> bool:
-        return self._gateway.hold_back(_OPERATIONS[action], epoch=self._epoch, seconds=LEASE, followers=None)
+        return self._gateway.hold_back(_order(action, self._epoch, None))
 
 
 def _concerned(follower: FullFollower, action: FollowerAction) -> FullFollower:
@@ -130,16 +130,24 @@ def _topics(followers: tuple[FullFollower, ...]) -> Topics:
     return {each.broker: each.topics for each in followers}
 
 
-def _document(follower: FullFollower, action: FollowerAction) -> Any:
-    topics = [
-        {
-            "topic": topic.name,
-            "topicId": None if topic.topic_id is None else str(topic.topic_id),
-            "partitions": list(topic.partitions),
-        }
-        for topic in follower.topics
-    ]
+def _order(
+    action: FollowerAction, epoch: int, followers: tuple[FullFollower, ...] | None
+) -> SkipsOrder | FollowerFencesOrder:
+    """``None`` renews what was said under that epoch."""
     if action is FollowerAction.SKIP:
-        return topics
+        skipped = None if followers is None else {int(each.broker): _held(each) for each in followers}
+        return SkipsOrder(epoch=epoch, seconds=LEASE, followers=skipped)
+    fenced = None if followers is None else {int(each.broker): _fenced(each) for each in followers}
+    return FollowerFencesOrder(epoch=epoch, seconds=LEASE, followers=fenced)
+
+
+def _held(follower: FullFollower) -> tuple[HeldTopic, ...]:
+    return tuple(
+        HeldTopic(topic=topic.name, topic_id=topic.topic_id, partitions=tuple(topic.partitions))
+        for topic in follower.topics
+    )
+
+
+def _fenced(follower: FullFollower) -> HeldFollower:
     reason = f"a follower's disk is full: broker {follower.broker}: {follower.reason}"
-    return {"reason": reason, "topics": topics}
+    return HeldFollower(reason=reason, topics=_held(follower))

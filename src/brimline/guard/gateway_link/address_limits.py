@@ -5,11 +5,12 @@ the quotas ``connection_creation_rate`` of addresses, only the broker tells: it 
 tell (no permission, no answer) stays as it was. A gateway that was started again goes by the file until it is told.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
+from brimline.documents.orders import NO_LIMIT, AddressLimitsOrder
 from brimline.gateway.client import GatewayClient, control_socket
 from brimline.gateway.net.addresses import address_of, connections_by_address
 from brimline.model import BadInput, Failure, ObservationFailed
@@ -34,7 +35,7 @@ _PATIENCE_OF_DOCTOR = timedelta(seconds=10)
 class AddressTask:
     """``ask`` asks the broker, ``tell`` tells the gateway; either may fail."""
 
-    def __init__(self, ask: Callable[[], ConnectionRules], tell: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, ask: Callable[[], ConnectionRules], tell: Callable[[AddressLimitsOrder], None]) -> None:
         self._ask = ask
         self._tell = tell
 
@@ -42,7 +43,7 @@ class AddressTask:
         """Returns the seconds until the next."""
         try:
             said = _in_words_of_the_gateway(self._ask())
-            if said:
+            if said != AddressLimitsOrder():
                 self._tell(said)
         except (ObservationFailed, BadInput):
             return _SOONER  # whoever speaks to them otherwise says so
@@ -60,16 +61,17 @@ def address_task(config: GuardConfig) -> AddressTask:
     return AddressTask(ask, gateway.limit_addresses)
 
 
-def _in_words_of_the_gateway(rules: ConnectionRules) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+def _in_words_of_the_gateway(rules: ConnectionRules) -> AddressLimitsOrder:
+    said = AddressLimitsOrder()
     if not isinstance(rules.limits, Failure):
         connections, of_address = connections_by_address(
             int(rules.limits.get(PER_IP) or LARGEST_INT), rules.limits.get(PER_IP_OVERRIDES) or ""
         )
-        said |= {"connections": connections, "connectionsOf": of_address}
+        most = NO_LIMIT if connections is None else connections
+        said = AddressLimitsOrder(connections=most, connections_of=of_address)
     if not isinstance(rules.quotas_by_address, Failure):
         rates = {address_of((host,)): rate for host, rate in rules.quotas_by_address.items()}
-        said |= {"perSecond": rates.pop(DEFAULT_ENTITY, None), "perSecondOf": rates}
+        said = replace(said, per_second=rates.pop(DEFAULT_ENTITY, NO_LIMIT), per_second_of=rates)
     return said
 
 
