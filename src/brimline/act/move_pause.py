@@ -1,16 +1,4 @@
-"""Moves between a broker's log dirs, held up and let go on; and the record of what must be put back.
-
-What must be put back when moves go on, on disk before anything is changed.
-
-::
-
-    move-pause-1.json   {"version": 1, "key": "replica.alter.log.dirs.…", "before": "20000000" | null, "since": "…Z"}
-
-**Invariant.** While the setting is ours, the file is there and says what was there before us. It is replaced whole
-after its bytes are on the disk, and removed only after the setting is put back. A file that cannot be understood still
-tells that the setting is ours: then nothing was there before, which leaves no broker paused for ever.
-
-Holds up the moves between a broker's log dirs (AlterReplicaLogDirs), and lets them go on as if nothing had been.
+"""Moves between a broker's log dirs (AlterReplicaLogDirs), held up and let go on as if nothing had been.
 
 A move goes on filling a full log dir although Produce is refused there: the broker copies from its other disk. Kafka
 cannot pause a move, but it can throttle it to next to nothing: at one byte a second a broker fetches once (1 MiB by
@@ -34,9 +22,13 @@ before us                     another one                record that one, set 1 
 The last line: the operator has changed the setting meanwhile, or has cleared it, as ``kafka-reassign-partitions
 --verify`` does. Before-us is never 1. In the line before it a value that we have just set may not be visible yet, which
 is why it is put back though it seems to stand there already.
+
+What must be put back stands in a file, which is removed only after the setting is put back. A file that cannot be
+understood still tells that the setting is ours: then nothing was there before, which leaves no broker paused for ever::
+
+    move-pause-1.json   {"version": 1, "key": "replica.alter.log.dirs.…", "before": "20000000" | null, "since": "…Z"}
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,8 +36,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from brimline.model.times import read_time, time_text
-from brimline.service.durable_files import LaterVersion, NotRecorded, check_version, put_on_record, read_state
+from brimline.documents.state_files import LaterVersion, read_state_file, remove_state_file, write_state_file
 
 _VERSION = 1
 
@@ -54,6 +45,14 @@ _VERSION = 1
 class Pause:
     before: str | None
     """The broker's own value, which is put back; ``None``: it had none."""
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filed:
+    version: int = _VERSION
+    key: str
+    before: str | None
     since: datetime
 
 
@@ -68,37 +67,28 @@ class PauseRecord:
         """``None``: nothing is paused. ``now`` stands in for the time that a damaged file does not tell."""
         self.warnings = []
         try:
-            return self._understood(read_state(self.path))
+            return self._understood(read_state_file(_Filed, self.path, _VERSION))
         except FileNotFoundError:
             return None
         except OSError as error:
             self.warnings = [f"{self.path} cannot be read ({error.strerror}): a pause by an earlier guard is not known"]
             return None
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             what = error if isinstance(error, LaterVersion) else "damaged"
             self.warnings = [f"{self.path} is {what}: when moves go on, {self._key} is taken back altogether"]
             return Pause(before=None, since=now)
 
     def write(self, pause: Pause) -> None:
-        document = {"version": _VERSION, "key": self._key, "before": pause.before, "since": time_text(pause.since)}
-        put_on_record(self.path, (json.dumps(document) + "\n").encode())
+        write_state_file(self.path, _Filed(key=self._key, before=pause.before, since=pause.since))
 
     def remove(self) -> None:
         """A file that stays behind is harmless: it is found again, and once more put back and removed."""
-        try:
-            self.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise NotRecorded(f"{self.path} cannot be removed: {error.strerror}") from error
+        remove_state_file(self.path)
 
-    def _understood(self, content: bytes) -> Pause:
-        document = json.loads(content)
-        check_version(document["version"], _VERSION)
-        if document["key"] != self._key:
+    def _understood(self, filed: _Filed) -> Pause:
+        if filed.key != self._key:
             raise ValueError("of another setting")
-        before = document["before"]
-        if not (before is None or isinstance(before, str)):
-            raise ValueError("a setting is a text")
-        return Pause(before=before, since=read_time(document["since"]))
+        return Pause(before=filed.before, since=filed.since)
 
 
 KEY = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -12,9 +12,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from brimline.documents.codec import from_json, to_json
 
 _NICE = 10
 
@@ -29,9 +31,6 @@ class Instructions:
     spool_bytes: int
     seconds: int
 
-    def to_json(self) -> Mapping[str, object]:
-        return asdict(self)
-
 
 def main() -> int:
     os.nice(_NICE)
@@ -43,7 +42,7 @@ def write(columns: BinaryIO) -> Mapping[str, Any]:
     from brimline.landing.sections import read_columns
 
     given, sections = read_columns(columns)
-    instructions = Instructions(**given)
+    instructions = from_json(Instructions, given)
     signal.alarm(instructions.seconds)
     # Only now: by far the slowest part, and a limit holds for it already.
     import pyarrow as pa
@@ -62,7 +61,7 @@ def write(columns: BinaryIO) -> Mapping[str, Any]:
 
     spool = Spool(Path(instructions.spool), instructions.spool_bytes)
     delivery = deliver(put, spool, header.name, data)
-    return {"name": header.name, "bytes": len(data), **asdict(delivery)}
+    return {"name": header.name, "bytes": len(data), **to_json(delivery)}
 
 
 if __name__ == "__main__":

@@ -1,16 +1,12 @@
-"""A snapshot's sections, as columns, on their way to a file.
+"""A snapshot's sections: columns of what somebody saw of a broker, before they are Parquet.
 
-A snapshot's columns before they are Parquet, and the file by which one process hands them to another.
+They are the inverse of ``tables``: what goes in here as the tables of a plan comes out there as the same tables.
 
 The guard has numpy, and pyarrow is ten times its size: it writes its columns to a file without a name, and a
 short-lived child reads them from there. The file has a line of JSON and then numpy's own format, array by array;
 nothing in it can be executed.
 
 A column of numbers is an array, masked where a number is not known; a column of texts has ``None`` there.
-
-From what somebody saw of a broker to the sections of its snapshot. No pyarrow: see ``columns``.
-
-The inverse of ``tables``: what goes in here as the tables of a plan comes out there as the same tables.
 """
 
 import json
@@ -22,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimline.decide.disk_state import DiskLimits
+from brimline.documents.codec import read_json
 from brimline.model import Bytes
 from brimline.model.reclaim import CleanupRules, LogTable, ReclaimPolicy, SegmentTable, TopicFacts
 from brimline.model.scan import Int32Column, Int64Column
@@ -33,6 +30,14 @@ Columns: TypeAlias = Mapping[str, Numbers | Texts]
 Sections: TypeAlias = Mapping[str, Columns]
 
 _PLAIN, _MASKED, _TEXTS = "plain", "masked", "texts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    instructions: dict[str, Any]
+    kinds: dict[str, dict[str, str]]
+    texts: Any
+    """By section and name. There may be millions, and whoever wrote them is ourselves."""
 
 
 def known(values: Numbers) -> Numbers:
@@ -50,8 +55,8 @@ def write_columns(file: BinaryIO, instructions: Mapping[str, object], sections: 
         section: {name: list(column) for name, column in columns.items() if not isinstance(column, np.ndarray)}
         for section, columns in sections.items()
     }
-    line = json.dumps({"instructions": instructions, "kinds": kinds, "texts": texts})
-    file.write(line.encode() + b"\n")
+    head = {"instructions": instructions, "kinds": kinds, "texts": texts}
+    file.write(json.dumps(head).encode() + b"\n")
     for columns in sections.values():
         for column in columns.values():
             if isinstance(column, np.ndarray):
@@ -62,13 +67,13 @@ def write_columns(file: BinaryIO, instructions: Mapping[str, object], sections: 
 
 def read_columns(file: BinaryIO) -> tuple[Mapping[str, Any], Sections]:
     """``ValueError`` when the file is not whole."""
-    head = json.loads(file.readline())
+    head = read_json(_Head, file.readline())
     sections: dict[str, dict[str, Numbers | Texts]] = {}
-    for section, kinds in head["kinds"].items():
+    for section, kinds in head.kinds.items():
         columns = sections.setdefault(section, {})
         for name, kind in kinds.items():
-            columns[name] = head["texts"][section][name] if kind == _TEXTS else _read_numbers(file, kind)
-    return head["instructions"], sections
+            columns[name] = head.texts[section][name] if kind == _TEXTS else _read_numbers(file, kind)
+    return head.instructions, sections
 
 
 def _read_numbers(file: BinaryIO, kind: str) -> Numbers:

@@ -207,7 +207,13 @@ def serve(supervisor: Supervisor, parent: int) -> None:
                     return
                 *lines, pending = (pending + received).split(b"\n")
                 for line in lines:
-                    say(supervisor.obey(json.loads(line)))
+                    say(supervisor.obey(heard(line)))
+
+
+def heard(line: bytes) -> dict[str, Any]:
+    """A command, or an answer: the other side reads with this too."""
+    document: dict[str, Any] = json.loads(line)
+    return document
 
 
 def say(answer: Answer) -> None:

@@ -62,18 +62,6 @@ def why_untrusted(folder: Path) -> str | None:
     return None
 
 
-class LaterVersion(ValueError):
-    """Of a format that was made after this code: it is whole, and what it means is not known."""
-
-
-def check_version(found: object, known: int) -> None:
-    """Raises ``LaterVersion``, or ``ValueError`` for what never was a version."""
-    if isinstance(found, int) and found > known:
-        raise LaterVersion(f"of version {found}, by a later brimline")
-    if found != known:
-        raise ValueError(f"of no version, {found!r}")
-
-
 def put_on_record(path: Path, content: bytes) -> None:
     """As ``replace_durably``, in a folder that may not be there yet; raises ``NotRecorded``."""
     try:

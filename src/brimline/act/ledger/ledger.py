@@ -1,14 +1,4 @@
-"""The ledger, and the pause that holds although the ledger is damaged or gone.
-
-A pause of reclaim in a file of its own, beside the ledger: it holds although the ledger was damaged or is gone.
-
-::
-
-    reclaim-pause-1.json   {"version": 1, "by": "…", "reason": "…", "since": "…Z"}
-
-**Invariant.** While the file is there nothing is deleted, whatever is in it.
-
-The ledger: an append-only file that everything Brimline does to a cluster's data is written to before it is done.
+"""The ledger: an append-only file that everything Brimline does to a cluster's data is written to before it is done.
 
 **Invariant.** When ``append`` returns, its entries are on the disk, whole and in order. So whatever is done after that
 is told by the ledger, whoever is killed and whenever. Of an append that did not return, the first of its entries may be
@@ -21,35 +11,41 @@ same time (a device's cycle) has a lock of its own: ``device_lock``.
 **The end of the file.** A crash leaves at most one append unfinished, at the end. Whoever writes next finds lines with
 a wrong checksum there and cuts them off. Damage further up is never touched: it is not ours to judge what it was. It
 may have been a pause, so it is one until a person resumes.
+
+**A pause** of reclaim also stands in a file of its own, and holds although the ledger is damaged or gone: while it is
+there nothing is deleted, whatever is in it::
+
+    reclaim-pause-1.json   {"version": 1, "by": "…", "reason": "…", "since": "…Z"}
 """
 
 import fcntl
 import gzip
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from brimline.act.ledger.entries import CycleId, Entry, Paused, Recorded
 from brimline.act.ledger.files import BadLine, LedgerFiles, read_lines, write_line
 from brimline.act.ledger.state import LedgerState, Pause
+from brimline.documents.state_files import read_state_file, remove_state_file, write_state_file
 from brimline.model import Bytes
-from brimline.model.times import read_time, time_text
-from brimline.service.durable_files import (
-    NotRecorded,
-    open_state,
-    put_on_record,
-    read_state,
-    replace_durably,
-    why_untrusted,
-)
+from brimline.service.durable_files import NotRecorded, open_state, replace_durably, why_untrusted
 
 _VERSION = 1
 _NO_ENTRY = 0
 """Sequence numbers of the ledger begin with 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FiledPause:
+    version: int = _VERSION
+    by: str
+    reason: str
+    since: datetime
 
 
 class PauseFile:
@@ -58,28 +54,19 @@ class PauseFile:
 
     def read(self) -> Pause | None:
         try:
-            document = json.loads(read_state(self.path))
-            return Pause(
-                by=str(document["by"]),
-                reason=str(document["reason"]),
-                since=read_time(document["since"]),
-                sequence=_NO_ENTRY,
-            )
+            filed = read_state_file(_FiledPause, self.path, _VERSION)
+            return Pause(by=filed.by, reason=filed.reason, since=filed.since, sequence=_NO_ENTRY)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             reason = f"{self.path} is there and cannot be read ({error})"
             return Pause(by="somebody", reason=reason, since=datetime.fromtimestamp(0, UTC), sequence=_NO_ENTRY)
 
     def write(self, *, by: str, reason: str, since: datetime) -> None:
-        document = {"version": _VERSION, "by": by, "reason": reason, "since": time_text(since)}
-        put_on_record(self.path, (json.dumps(document) + "\n").encode())
+        write_state_file(self.path, _FiledPause(by=by, reason=reason, since=since))
 
     def remove(self) -> None:
-        try:
-            self.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise NotRecorded(f"reclaim stays paused: {self.path} cannot be removed: {error.strerror}") from error
+        remove_state_file(self.path, or_else="reclaim stays paused: ")
 
 
 ROTATE_AT = Bytes(8 << 20)

@@ -1,10 +1,9 @@
 """A guard's ``/v1/state``, fetched and read."""
 
-import json
 import urllib.error
 import urllib.request
 
-from brimline.documents.codec import from_json
+from brimline.documents.codec import from_json, read_json
 from brimline.documents.guard_state import FORMAT, VERSION, GuardState
 from brimline.model.failures import BrimlineError
 
@@ -25,7 +24,7 @@ def fetch_state(url: str, timeout: float) -> tuple[GuardState, str]:
 
 def read_state(text: str, address: str) -> GuardState:
     try:
-        document = json.loads(text)
+        document = read_json(object, text)
         if not isinstance(document, dict) or document.get("format") != FORMAT or "version" not in document:
             raise ValueError("it is another document")
         if document["version"] != VERSION:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from struct import Struct
 
-from brimline.wire.describe_log_dirs_request import AskedLogDirs, Layout
+from brimline.documents.codec import from_json, read_json, to_json
+from brimline.wire.describe_log_dirs_request import AskedLogDirs
 
 LENGTH = Struct(">I")
 _OUTCOME = Struct(">I?")
@@ -55,46 +56,36 @@ class Outcome:
     complaint: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """A job as it is written, but for the broker's answer."""
+
+    number: int
+    answer_by: float
+    version: int
+    asked: AskedLogDirs
+
+
 def encode_setup(broker: BrokerAccess | None) -> bytes:
-    known = None if broker is None else [broker.node_id, broker.bootstrap_servers, dict(broker.client_properties)]
-    return _framed(json.dumps(known).encode())
+    return _framed(json.dumps(to_json(broker)).encode())
 
 
 def decode_setup(message: bytes) -> BrokerAccess | None:
-    known = json.loads(message)
-    if known is None:
-        return None
-    node_id, servers, properties = known
-    return BrokerAccess(node_id=node_id, bootstrap_servers=servers, client_properties=properties)
+    known = read_json(object, message)
+    return None if known is None else from_json(BrokerAccess, known)
 
 
 def encode_job(numbered: NumberedJob) -> bytes:
-    asked = numbered.job.asked
-    head = {
-        "number": numbered.number,
-        "answerBy": numbered.answer_by,
-        "version": numbered.job.version,
-        "askedVersion": asked.layout.version,
-        "remoteSizes": asked.layout.has_remote_sizes,
-        "includeRemoteInfo": asked.include_remote_info,
-        "explain": asked.explain,
-        "remoteTopics": asked.remote_topics,
-    }
-    return _framed(json.dumps(head).encode() + b"\n" + numbered.job.payload)
+    job = numbered.job
+    head = _Head(number=numbered.number, answer_by=numbered.answer_by, version=job.version, asked=job.asked)
+    return _framed(json.dumps(to_json(head)).encode() + b"\n" + job.payload)
 
 
 def decode_job(message: bytes) -> NumberedJob:
     line, _, payload = message.partition(b"\n")
-    head = json.loads(line)
-    topics = head["remoteTopics"]
-    asked = AskedLogDirs(
-        layout=Layout(head["askedVersion"], has_remote_sizes=head["remoteSizes"]),
-        include_remote_info=head["includeRemoteInfo"],
-        explain=head["explain"],
-        remote_topics=None if topics is None else tuple(topics),
-    )
-    job = DescribeJob(payload=payload, version=head["version"], asked=asked)
-    return NumberedJob(number=head["number"], answer_by=head["answerBy"], job=job)
+    head = read_json(_Head, line)
+    job = DescribeJob(payload=payload, version=head.version, asked=head.asked)
+    return NumberedJob(number=head.number, answer_by=head.answer_by, job=job)
 
 
 def encode_outcome(outcome: Outcome) -> bytes:

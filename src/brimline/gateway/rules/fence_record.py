@@ -13,22 +13,38 @@ the gateway that wrote it, and meanwhile nothing is fenced or unfenced by hand.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from brimline.decide.admission import Fence, FenceCause
-from brimline.model.times import read_time, time_text
-from brimline.service.durable_files import (
-    LaterVersion,
-    NotRecorded,
-    check_version,
-    open_state,
-    read_state,
-    replace_durably,
-)
+from brimline.documents.codec import to_json
+from brimline.documents.state_files import LaterVersion, read_state_file
+from brimline.model.times import time_text
+from brimline.service.durable_files import NotRecorded, open_state, replace_durably
 
 _VERSION = 1
+_OMITTED = {"omitted": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FiledFence:
+    topic: str | None = field(default=None, metadata=_OMITTED)
+    log_dir: str | None = field(default=None, metadata=_OMITTED)
+    reason: str
+    by: str | None
+    since: datetime
+
+    def __post_init__(self) -> None:
+        if (self.log_dir is None) is (self.topic is None):
+            raise ValueError("a fence is of a log dir or of a topic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filed:
+    version: int = _VERSION
+    fences: tuple[_FiledFence, ...]
 
 
 class FenceRecord:
@@ -39,19 +55,18 @@ class FenceRecord:
     def read(self) -> tuple[list[Fence], list[str]]:
         """The fences, and warnings for the log."""
         try:
-            return _understood(read_state(self.path)), []
+            return self._fences(), []
         except FileNotFoundError:
             return [], []
         except OSError as error:
             return [], [f"{self.path} cannot be read ({error.strerror}): what was fenced by hand is not fenced now"]
         except LaterVersion as later:
             return [], [f"{self.path} is {later}: what was fenced by hand is not fenced now"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except ValueError:
             return [], [f"{self.path} is damaged{self._put_aside()}: what was fenced by hand is not fenced now"]
 
     def write(self, fences: Iterable[Fence]) -> None:
-        rows = [_row(fence) for fence in fences]
-        text = json.dumps({"version": _VERSION, "fences": rows}, ensure_ascii=False, indent=1) + "\n"
+        text = json.dumps(to_json(_Filed(fences=tuple(map(_filed, fences)))), ensure_ascii=False, indent=1) + "\n"
         try:
             replace_durably(self.path, text.encode())
         except OSError as error:
@@ -75,11 +90,24 @@ class FenceRecord:
 
     def _spare_later_ones(self) -> None:
         try:
-            _understood(self.path.read_bytes())
+            self._fences()
         except LaterVersion as later:
             raise NotRecorded.since(f"{self.path} is {later}: use that one, or move the file away") from later
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError):
             return  # nothing that anybody could read
+
+    def _fences(self) -> list[Fence]:
+        return [
+            Fence(
+                cause=FenceCause.MANUAL,
+                reason=each.reason,
+                since=each.since,
+                log_dir=each.log_dir,
+                topic=each.topic,
+                by=each.by,
+            )
+            for each in read_state_file(_Filed, self.path, _VERSION).fences
+        ]
 
     def _put_aside(self) -> str:
         aside = self.path.with_name(f"{self.path.name}.damaged")
@@ -94,28 +122,9 @@ def target_of(fence: Fence) -> dict[str, object]:
     return {"topic": fence.topic} if fence.log_dir is None else {"logDir": fence.log_dir}
 
 
-def _understood(content: bytes) -> list[Fence]:
-    document = json.loads(content)
-    check_version(document["version"], _VERSION)
-    return [_fence(row) for row in document["fences"]]
-
-
-def _fence(row: Mapping[str, object]) -> Fence:
-    log_dir, topic = row.get("logDir"), row.get("topic")
-    if (log_dir is None) is (topic is None):
-        raise ValueError("a fence is of a log dir or of a topic")
-    return Fence(
-        cause=FenceCause.MANUAL,
-        reason=str(row["reason"]),
-        since=read_time(str(row["since"])),
-        log_dir=None if log_dir is None else str(log_dir),
-        topic=None if topic is None else str(topic),
-        by=str(row["by"]),
-    )
-
-
-def _row(fence: Fence) -> dict[str, object]:
-    return {**target_of(fence), "reason": fence.reason, "by": fence.by, "since": time_text(fence.since)}
+def _filed(fence: Fence) -> _FiledFence:
+    topic = fence.topic if fence.log_dir is None else None
+    return _FiledFence(topic=topic, log_dir=fence.log_dir, reason=fence.reason, by=fence.by, since=fence.since)
 
 
 def _append(path: Path, line: bytes) -> None:

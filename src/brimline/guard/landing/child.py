@@ -5,7 +5,6 @@ death of either leaves nothing behind. A child that has not ended when its time 
 cannot end (it hangs in a dead mount) is left behind, and no other is started before it is gone.
 """
 
-import json
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from brimline.documents.codec import read_json, to_json
 from brimline.landing.child import Instructions
 from brimline.landing.header import Header
 from brimline.landing.sections import Sections, write_columns
@@ -79,7 +79,7 @@ class SnapshotWriter:
         try:
             self._state_dir.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._state_dir) as columns:
-                write_columns(columns, instructions.to_json(), sections)
+                write_columns(columns, to_json(instructions), sections)
                 columns.flush()
                 columns.seek(0)
                 process = subprocess.Popen(
@@ -104,8 +104,8 @@ class SnapshotWriter:
         if process.returncode != 0:
             raise WriterFailed(f"the writer ended with {process.returncode}: {_last_line(complaint)}")
         try:
-            return Delivered(**json.loads(answer))
-        except (ValueError, TypeError):
+            return read_json(Delivered, answer)
+        except ValueError:
             raise WriterFailed(f"the writer gave no answer that can be read: {answer[:_LONGEST_COMPLAINT]!r}") from None
 
     def _kill(self, process: "subprocess.Popen[bytes]") -> None:
