@@ -47,6 +47,8 @@ def ceiling(
         wait_for(lambda: is_fenced(guard.address))
         stands_at = busy.acknowledged()
         show(f"The disk is full again and fenced, at {used().strip()}. What would a ceiling delete?")
+        broker.alter_properties({"brimline.reclaim.policy": "kip-61"})
+        show("(brimline.reclaim.policy=kip-61: by default nothing that a demo has just written would be deleted)")
         run_inside(sandbox, "reclaim", "--config", config, "--ceiling", str(percent), "--log-dir", str(first))
 
         say("Nothing was deleted: that was the plan. Now the ceiling goes into the broker's own file:")

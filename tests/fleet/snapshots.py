@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.landing.schema import LOGS, SECTIONS, SEGMENTS, TOPICS, VOLUMES, Header, Source
+from brimline.landing.sections import FLAGS_OF_POLICY
 from brimline.landing.writer import encode
 from brimline.model.quantities import Bytes
 from brimline.model.reclaim import (
@@ -97,6 +98,7 @@ def _volume(device: DeviceFacts) -> Mapping[str, object]:
         "future_tolerance_ms": policy.future_tolerance_ms,
         "observed_at_ms": device.now_ms,
         "is_offline": False,
+        **{name: getattr(policy, name) for name in FLAGS_OF_POLICY},
     }
 
 

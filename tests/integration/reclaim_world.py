@@ -38,6 +38,8 @@ TRIMMABLE = {
 }
 INTERVAL_SECONDS = 1.0
 RECLAIM = {
+    # What these tests write is minutes old, and much of it goes at once; test_reclaim_careful.py has the default.
+    "brimline.reclaim.policy": "kip-61",
     "brimline.reclaim.interval.ms": str(int(INTERVAL_SECONDS * 1000)),
     "disk.max.used.percent": "100",
     "disk.min.free.bytes": "0",

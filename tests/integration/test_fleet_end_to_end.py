@@ -58,6 +58,7 @@ def keys(tmp_path: Path) -> dict[str, str]:
         "brimline.reclaim.mode": "plan",
         "brimline.reclaim.interval.ms": "5000",
         "log.retention.disk.usage.percent": "10",
+        "brimline.reclaim.policy": "kip-61",
         # Everything is at rest, so figures hold; those that are older than two intervals would be withdrawn.
         "log.retention.check.interval.ms": "600000",
         "remote.log.manager.task.interval.ms": "600000",

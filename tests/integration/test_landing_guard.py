@@ -26,7 +26,12 @@ pytestmark = pytest.mark.integration
 MIB = 1 << 20
 SPOOL_BYTES = 80 << 10
 """Two snapshots of this little broker, and not three."""
-CEILING = {"log.retention.disk.usage.percent": "8", "disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
+CEILING = {
+    "log.retention.disk.usage.percent": "8",
+    "brimline.reclaim.policy": "kip-61",
+    "disk.max.used.percent": "100",
+    "disk.min.free.bytes": "0",
+}
 VOLUME_SPECS = (VolumeSpec(size=Bytes(64 * MIB)), VolumeSpec(size=Bytes(64 * MIB), log_dirs=2))
 
 

@@ -47,6 +47,7 @@ def examine(sandbox: Sandbox, state_dir: Path, login: dict[str, str], **added: s
         **login,
         "brimline.state.dir": str(state_dir),
         "log.retention.disk.usage.percent": "5",
+        "brimline.reclaim.policy": "kip-61",
         **{name.replace("_", "."): value for name, value in added.items()},
     }
     path = write_config(sandbox, keys)

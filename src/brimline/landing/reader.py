@@ -30,6 +30,7 @@ from brimline.landing.schema import (
     Section,
     UnknownVersion,
     column_in_file,
+    is_added,
 )
 from brimline.landing.seal import BadSnapshot, QuarantineReason, check_pages, check_seal
 
@@ -64,7 +65,7 @@ class Snapshot:
                 self._seal_begins = check_seal(self._file)
                 self._metadata = pq.read_metadata(self._file)
                 self.header = _header(self._metadata.metadata or {})
-                _check_columns(self._metadata.schema.to_arrow_schema())
+                self._columns = _check_columns(self._metadata.schema.to_arrow_schema())
                 _check_groups(self.header, self._metadata)
                 self._parquet: pq.ParquetFile | None = None
             except BaseException:
@@ -82,10 +83,14 @@ class Snapshot:
             groups = range(place.first_group, place.first_group + place.groups)
             names = [column_in_file(section, field.name) for field in fields]
             # Without threads: a fleet's files are read side by side, and one broker's is small.
-            read = self._pages().read_row_groups(list(groups), columns=names, use_threads=False)
+            there = [name for name in names if name in self._columns]
+            read = self._pages().read_row_groups(list(groups), columns=there, use_threads=False)
             if len(read) != place.rows:
                 raise BadSnapshot(QuarantineReason.CORRUPT, f"{section} has {len(read)} rows instead of {place.rows}")
-            found = [_plain(read.column(name)) for name in names]
+            found = [
+                _plain(read.column(name)) if name in self._columns else pa.nulls(place.rows, field.type)
+                for name, field in zip(names, fields, strict=True)
+            ]
             for field, column in zip(fields, found, strict=True):
                 if not field.nullable and column.null_count:
                     raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{section}.{field.name} has nulls")
@@ -179,11 +184,15 @@ def _header(metadata: Mapping[bytes, bytes]) -> Header:
         raise BadSnapshot(QuarantineReason.NO_HEADER, str(error)) from None
 
 
-def _check_columns(schema: pa.Schema) -> None:
+def _check_columns(schema: pa.Schema) -> frozenset[str]:
+    """The names that are there."""
     found = {field.name: field.type for field in schema}
     wanted = {SECTION_COLUMN: pa.string()}
     for name, section in SECTIONS.items():
-        wanted |= {column_in_file(name, field.name): field.type for field in section}
+        for field in section:
+            column = column_in_file(name, field.name)
+            if column in found or not is_added(field):
+                wanted[column] = field.type
     if missing := sorted(set(wanted) - set(found)):
         raise BadSnapshot(QuarantineReason.WRONG_COLUMNS, f"has no column {', '.join(missing)}")
     if len(found) != len(schema):
@@ -191,6 +200,7 @@ def _check_columns(schema: pa.Schema) -> None:
     wrong = [f"{name} is {found[name]}, not {kind}" for name, kind in wanted.items() if found[name] != kind]
     if wrong:
         raise BadSnapshot(QuarantineReason.WRONG_TYPES, "; ".join(wrong))
+    return frozenset(found)
 
 
 def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:

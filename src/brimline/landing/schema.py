@@ -33,6 +33,7 @@ __all__ = [
     "Source",
     "UnknownVersion",
     "column_in_file",
+    "is_added",
 ]
 
 HEADER_KEY = b"brimline.snapshot"
@@ -42,6 +43,18 @@ VOLUMES, TOPICS, LOGS, SEGMENTS = "volumes", "topics", "logs", "segments"
 
 def _sure(name: str, kind: pa.DataType) -> pa.Field:
     return pa.field(name, kind, nullable=False)
+
+
+_ADDED = {b"added": b""}
+
+
+def _added(name: str, kind: pa.DataType) -> pa.Field:
+    """It was not there in the first files of this version: where it is missing it is null."""
+    return pa.field(name, kind, metadata=_ADDED)
+
+
+def is_added(field: pa.Field) -> bool:
+    return bool(field.metadata == _ADDED)
 
 
 SECTIONS: Mapping[str, pa.Schema] = {
@@ -65,6 +78,8 @@ SECTIONS: Mapping[str, pa.Schema] = {
             pa.field("future_tolerance_ms", pa.int64()),
             pa.field("observed_at_ms", pa.int64()),
             _sure("is_offline", pa.bool_()),
+            _added("spares_compacted", pa.bool_()),
+            _added("spares_for_ever", pa.bool_()),
         ]
     ),
     # A row per topic that the broker holds a folder or a replica of.
@@ -82,6 +97,7 @@ SECTIONS: Mapping[str, pa.Schema] = {
             _sure("is_tiered", pa.bool_()),
             _sure("is_copy_disabled", pa.bool_()),
             _sure("is_internal", pa.bool_()),
+            _added("is_for_ever", pa.bool_()),
         ]
     ),
     # A row per folder of a log dir (guard), or per replica (collect).

@@ -116,6 +116,7 @@ _NUMBERS_OF_POLICY = (
     "max_bytes_per_cycle",
     "future_tolerance_ms",
 )
+FLAGS_OF_POLICY = ("spares_compacted", "spares_for_ever")
 RULES = (
     "deletes",
     "compacts",
@@ -126,6 +127,7 @@ RULES = (
     "is_tiered",
     "is_copy_disabled",
     "is_internal",
+    "is_for_ever",
 )
 _NOT_KNOWN = CleanupRules(deletes=False, retention_ms=-1)
 """Stands in the columns of a topic whose rules nobody told; ``is_known`` says that it means nothing."""
@@ -228,6 +230,10 @@ def _volumes(rows: Sequence[VolumeRow]) -> Columns:
             name: _optional([None if policy is None else getattr(policy, name) for policy in policies])
             for name in _NUMBERS_OF_POLICY
         },
+        **{
+            name: _flags([None if policy is None else getattr(policy, name) for policy in policies])
+            for name in FLAGS_OF_POLICY
+        },
         "protected_topics": [None if policy is None else ",".join(policy.protected_topics) for policy in policies],
         "is_offline": np.array([row.is_offline for row in rows], dtype=np.bool_),
     }
@@ -254,6 +260,14 @@ def _oldest(begins: Int64Column, segments: SegmentTable | None) -> Numbers:
         return nothing_known(rows, np.dtype(np.int64))
     first = np.minimum(begins[:-1], len(segments) - 1)
     return known(np.where(begins[:-1] < begins[1:], segments.newest_timestamp_ms[first], -1))
+
+
+def _flags(values: Sequence[bool | None]) -> Numbers:
+    column: Numbers = np.ma.MaskedArray(
+        np.array([bool(value) for value in values], dtype=np.bool_),
+        mask=np.array([value is None for value in values], dtype=np.bool_),
+    )
+    return column
 
 
 def _optional(values: Sequence[int | None]) -> Numbers:

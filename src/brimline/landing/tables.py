@@ -19,7 +19,7 @@ from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot, Source, opened
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
-from brimline.landing.sections import OF_LOG_TABLE, OF_SEGMENT_TABLE, RULES
+from brimline.landing.sections import FLAGS_OF_POLICY, OF_LOG_TABLE, OF_SEGMENT_TABLE, RULES
 from brimline.model import Bytes
 from brimline.model.reclaim import (
     CEILING_OFF,
@@ -102,6 +102,7 @@ def _device(row: dict[str, object], header: Header) -> DeviceFacts:
             max_bytes_per_cycle=_optional(row, "max_bytes_per_cycle"),
             protected_topics=_patterns(None if text is None else str(text)),
             future_tolerance_ms=_number(row, "future_tolerance_ms", defaults.future_tolerance_ms),
+            **{name: row[name] is True for name in FLAGS_OF_POLICY},
         ),
     )
 
@@ -136,7 +137,8 @@ def _topics(topics: pa.Table) -> TopicTable:
 @lru_cache(maxsize=4096)
 def _rules(row: tuple[Any, ...]) -> CleanupRules:
     """Thousands of topics have a handful of rules, and the next file has the same ones."""
-    return CleanupRules(**dict(zip(RULES, row, strict=True)))
+    known = zip(RULES, row, strict=True)
+    return CleanupRules(**{name: value for name, value in known if value is not None})
 
 
 def _begins(segments: npt.NDArray[Any]) -> Int64Column:

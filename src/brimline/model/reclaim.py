@@ -78,6 +78,8 @@ class CleanupRules:
     is_copy_disabled: bool = False
     is_internal: bool = False
     """As the broker's Metadata answer says; Kafka's own topics are known by name too."""
+    is_for_ever: bool = False
+    """The topic itself sets ``retention.ms=-1``, and no limit of bytes: somebody wants all of it kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,8 @@ class TopicTable(Sequence[TopicFacts]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimPolicy:
-    """The operator's word: the ceiling, and the brakes."""
+    """The operator's word: the ceiling, and the brakes. The defaults are KIP-61's letter, which has none: which brakes
+    a broker goes by is said by its properties file (``settings.keys``)."""
 
     ceiling_percent: int = CEILING_OFF
     min_retention_ms: int = 0
@@ -129,6 +132,10 @@ class ReclaimPolicy:
     """A plan takes no more than this from a device, even if then it takes nothing."""
     protected_topics: tuple[str, ...] = ()
     """Regular expressions, each for a whole topic name."""
+    spares_compacted: bool = False
+    """Topics that are compacted and deleted from are protected as well: Kafka Streams keeps state in such."""
+    spares_for_ever: bool = False
+    """So are topics that say "for ever" (``CleanupRules.is_for_ever``)."""
     future_tolerance_ms: int = AN_HOUR_MS
     """A timestamp later than now by more than this is not believed. Kafka 4 accepts one hour from producers."""
 

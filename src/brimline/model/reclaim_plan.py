@@ -46,6 +46,8 @@ class ReclaimReason(IntEnum):
     """Of folders only: it has no segments."""
     CANDIDATE = 29
     """Of logs only: nothing speaks against trimming it, each of its segments has a reason of its own."""
+    COMPACTED = 30
+    FOR_EVER = 31
 
     @property
     def label(self) -> str:
@@ -104,6 +106,10 @@ _SENTENCES = {
     ReclaimReason.METADATA_LOG: "the cluster's metadata log",
     ReclaimReason.NOT_A_LOG: "not a log",
     ReclaimReason.CANDIDATE: "may be trimmed",
+    ReclaimReason.COMPACTED: "compacted as well as deleted from: it may hold state, as Kafka Streams' changelogs do "
+    "(brimline.reclaim.protect.compacted)",
+    ReclaimReason.FOR_EVER: "the topic sets retention.ms=-1 and no retention.bytes: it is kept for ever "
+    "(brimline.reclaim.protect.forever)",
 }
 
 

@@ -83,6 +83,9 @@ class GuardConfig:
         assert isinstance(value, int)
         return value
 
+    def flag(self, key: Key) -> bool:
+        return self.settings[key.name].value is True
+
     def text(self, key: Key) -> str:
         return str(self.settings[key.name].value)
 
@@ -122,6 +125,8 @@ class GuardConfig:
             min_retention_bytes=self.number(keys.RECLAIM_MIN_RETENTION_BYTES),
             max_bytes_per_cycle=None if most < 0 else most,
             protected_topics=protected_patterns(self.text(keys.RECLAIM_PROTECTED)),
+            spares_compacted=self.flag(keys.RECLAIM_COMPACTED),
+            spares_for_ever=self.flag(keys.RECLAIM_FOR_EVER),
         )
 
     @property
@@ -190,12 +195,15 @@ def read_config(
 def _settings(reader: PropertyReader, problems: list[BadInput]) -> dict[str, Setting]:
     """Every key's; what is wrong with one is put to ``problems``."""
     settings = {}
-    for key in KEYS:
+    policy = keys.CAREFUL
+    for key in (keys.RECLAIM_POLICY, *KEYS):  # that one first: the defaults of others depend on it
         try:
-            settings[key.name] = _setting(key, reader)
+            settings[key.name] = _setting(key, reader, policy)
         except BadInput as problem:
-            problems.append(problem)
-            settings[key.name] = Setting(key=key, value=key.default, where=DEFAULT)
+            if key.name not in settings:
+                problems.append(problem)
+            settings[key.name] = Setting(key=key, value=key.default_under(policy), where=DEFAULT)
+        policy = str(settings[keys.RECLAIM_POLICY.name].value)
     return settings
 
 
@@ -228,10 +236,10 @@ def _is_read(key: str) -> bool:
     return key in BY_NAME or broker_properties.is_read(key) or key.startswith(_OWN)
 
 
-def _setting(key: Key, reader: PropertyReader) -> Setting:
+def _setting(key: Key, reader: PropertyReader, policy: str) -> Setting:
     text = reader.text(key.name)
     if text is None:
-        return Setting(key=key, value=key.default, where=DEFAULT)
+        return Setting(key=key, value=key.default_under(policy), where=DEFAULT)
     try:
         value = key.parse(text)
     except ValueError:

@@ -40,6 +40,11 @@ class Key:
     names: Mapping[str, str] = field(default_factory=dict)
     reloadable: bool = True
     origin: str = "Brimline"
+    kip_61: Value | None = None
+    """What counts instead of the default under ``brimline.reclaim.policy=kip-61``."""
+
+    def default_under(self, policy: str) -> Value:
+        return self.kip_61 if policy == KIP_61 and self.kip_61 is not None else self.default
 
     @property
     def allowed(self) -> str:
@@ -84,6 +89,7 @@ class Prefix:
 
 OBSERVE, GATEWAY = "observe", "gateway"
 PLAN, APPLY = "plan", "apply"
+CAREFUL, KIP_61 = "careful", "kip-61"
 
 CHECK_INTERVAL = Key(
     name="disk.usage.check.interval.ms",
@@ -134,6 +140,16 @@ RECLAIM_MODE = Key(
         "(log.retention.disk.usage.percent of 100) neither does anything."
     ),
 )
+RECLAIM_POLICY = Key(
+    name="brimline.reclaim.policy",
+    kind=KeyKind.CHOICE,
+    default=CAREFUL,
+    choices=(CAREFUL, KIP_61),
+    sentence=(
+        "What the keys of reclaim that are not set default to. careful: what a careful operator would choose; kip-61: "
+        "the KIP's letter, which has no brakes. docs/kips.md has both in one table."
+    ),
+)
 RECLAIM_INTERVAL = Key(
     name="brimline.reclaim.interval.ms",
     kind=KeyKind.LONG,
@@ -166,8 +182,26 @@ RECLAIM_PROTECTED = Key(
     default="",
     sentence=(
         "Topics that reclaim never touches: regular expressions for whole names, with a comma between them. Internal, "
-        "compacted and tiered topics are never touched anyway."
+        "tiered and compacted topics are never touched anyway (compacted ones that are deleted from as well: see "
+        "brimline.reclaim.protect.compacted)."
     ),
+)
+RECLAIM_COMPACTED = Key(
+    name="brimline.reclaim.protect.compacted",
+    kind=KeyKind.BOOLEAN,
+    default=True,
+    kip_61=False,
+    sentence=(
+        "Whether reclaim leaves alone topics with cleanup.policy=compact,delete, such as windowed changelogs of Kafka "
+        "Streams. Topics that are only compacted are never touched."
+    ),
+)
+RECLAIM_FOR_EVER = Key(
+    name="brimline.reclaim.protect.forever",
+    kind=KeyKind.BOOLEAN,
+    default=True,
+    kip_61=False,
+    sentence="Whether reclaim leaves alone topics that set retention.ms=-1 themselves, and no retention.bytes.",
 )
 BALLAST_BYTES = Key(
     name="brimline.ballast.bytes",
@@ -508,11 +542,27 @@ def markdown_table() -> str:
     return "\n".join(_markdown_lines()) + "\n"
 
 
+def shown_value(value: Value) -> str:
+    """As it stands in a properties file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def policy_table() -> str:
+    """Both policies side by side, for docs/kips.md. A test compares what it says with this."""
+    lines = [f"| key | `{CAREFUL}` (default) | `{KIP_61}` |", "|---|---|---|"]
+    for key in KEYS:
+        if key.kip_61 is not None:
+            lines.append(f"| `{key.name}` | {shown_value(key.default)} | {shown_value(key.kip_61)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _markdown_lines() -> Iterator[str]:
     yield "| Key | Type | Default | Allowed | On SIGHUP | From | Meaning |"
     yield "|---|---|---|---|---|---|---|"
     for key in KEYS:
-        default = str(key.default).lower() if isinstance(key.default, bool) else str(key.default)
+        default = shown_value(key.default)
+        if key.kip_61 is not None:
+            default += f" (kip-61: {shown_value(key.kip_61)})"
         reload = "reloaded" if key.reloadable else "needs a restart"
         yield (
             f"| `{key.name}` | {key.kind.value} | {default or '(empty)'} | {key.allowed} | {reload} | {key.origin} "

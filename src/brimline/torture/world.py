@@ -60,6 +60,7 @@ _OURS = {
     "disk.min.free.bytes": "0",
     "log.retention.disk.usage.percent": str(CEILING_PERCENT),
     "brimline.reclaim.interval.ms": "1000",
+    "brimline.reclaim.policy": "kip-61",  # careful deletes nothing that a run has written
     "brimline.reclaim.protected.topics": KEPT,
     "brimline.disk.stall.timeout.ms": "3000",
 }

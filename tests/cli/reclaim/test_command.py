@@ -102,6 +102,7 @@ def test_the_table_tells_what_would_go_who_would_miss_it_and_why_the_rest_stays(
         "  5.72 MiB  6 segments  older segments on the device are enough to get below its ceiling",
         "  2.86 MiB  3 segments  the active segment, which the broker writes to",
         "   977 KiB   1 segment  a compacted topic: the newest record of each key must stay",
+        "  Never trimmed, compacted topics: prices.",
         "  74.0 % of this disk cannot be removed, mostly files outside of the log dirs, and what the file system keeps "
         "for itself (70.0 %), active segments (3.0 %), compacted topics (1.0 %): a ceiling of 80 % is possible.",
         "",

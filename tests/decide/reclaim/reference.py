@@ -214,10 +214,14 @@ def _standing(log: Log, policy: ReclaimPolicy) -> Reason:
         return Reason.REMOTE_LOG_METADATA
     if rules is not None and rules.compacts and not rules.deletes:
         return Reason.COMPACT_ONLY
+    if rules is not None and rules.compacts and policy.spares_compacted:
+        return Reason.COMPACTED
     if rules is not None and rules.is_tiered:
         return Reason.TIERED
     if rules is not None and not rules.deletes:
         return Reason.NO_CLEANUP_POLICY
+    if rules is not None and rules.is_for_ever and policy.spares_for_ever:
+        return Reason.FOR_EVER
     if is_matched:
         return Reason.PROTECTED_TOPIC
     if rules is None:

@@ -92,6 +92,8 @@ def _device(row: Row) -> DeviceFacts:
             max_bytes_per_cycle=row.get("maxBytesPerCycle"),
             protected_topics=tuple(row.get("protectedTopics", ())),
             future_tolerance_ms=row.get("futureToleranceMs", AN_HOUR_MS),
+            spares_compacted=row.get("sparesCompacted", False),
+            spares_for_ever=row.get("sparesForEver", False),
         ),
     )
 
@@ -108,6 +110,7 @@ def _topic(row: Row) -> TopicFacts:
         is_tiered=row.get("isTiered", False),
         is_copy_disabled=row.get("isCopyDisabled", False),
         is_internal=row.get("isInternal", False),
+        is_for_ever=row.get("isForEver", False),
     )
     return TopicFacts(name=row["name"], rules=rules if row.get("isKnown", True) else None)
 

@@ -83,6 +83,8 @@ def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
             max_bytes_per_cycle=_one(generator, [None, None, None, None, 0, 5, 10]),
             protected_topics=_one(generator, [(), (), (), (), (), (), ("a",), ("pay.*", "b")]),
             future_tolerance_ms=_one(generator, [0, 100, 3_600_000]),
+            spares_compacted=_one(generator, [False, True]),
+            spares_for_ever=_one(generator, [False, True]),
         ),
     )
 
@@ -98,6 +100,7 @@ def _topic(generator: np.random.Generator) -> TopicFacts:
         is_tiered=_one(generator, [False] * 9 + [True]),
         is_copy_disabled=_one(generator, [False, True]),
         is_internal=_one(generator, [False] * 19 + [True]),
+        is_for_ever=_one(generator, [False] * 14 + [True]),
     )
     return TopicFacts(name=_one(generator, NAMES), rules=_one(generator, [rules] * 19 + [None]))
 

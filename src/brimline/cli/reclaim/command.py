@@ -21,8 +21,9 @@ Show what a disk ceiling would delete from this broker now, who would miss it, a
 
 The ceiling is log.retention.disk.usage.percent of the broker's own properties file (KIP-61). Above it the oldest closed
 segments of all topics go first, until the disk is below it: never the active segment, nothing above the high watermark,
-nothing of internal, compacted, tiered or protected topics, nothing within the minimum retention. A trim shrinks the
-partition on every broker that has a replica.
+nothing of internal, tiered, only compacted or protected topics, nothing within the minimum retention. By default also
+nothing of topics that are compacted at all, or kept for ever (brimline.reclaim.policy). A trim shrinks the partition on
+every broker that has a replica.
 
 Runs on the broker's host. Without --apply it changes nothing and may be run at any time, beside a guard too.
 

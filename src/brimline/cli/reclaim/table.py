@@ -16,6 +16,7 @@ from brimline.cli.log_dirs.table import level_style
 from brimline.cli.shared.columns import Column, column_lines
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
 from brimline.cli.shared.output import console_on, print_hanging
+from brimline.decide.reclaim.floor import ALWAYS_NAMED
 from brimline.decide.reclaim.summary import RESET_SENTENCE, UNSEEN_SENTENCE, AgeSpan, together
 from brimline.guard.reclaim.preview import DevicePreview, Preview
 from brimline.guard.reclaim.recheck import LeftOut
@@ -286,6 +287,9 @@ class _Table:
             self._say(
                 f"Lowering local.retention.ms or local.retention.bytes of tiered topics would free up to {freed}."
             )
+        for part in device.floor.parts if device.floor is not None else ():
+            if part.kind in ALWAYS_NAMED:
+                self._say(f"Never trimmed, {part.kind.value}: {_some_of([share.topic for share in part.topics])}.")
         if device.floor is not None:
             floor = replace(device.floor, device="this disk")
             self._say(f"{floor.sentence}.", "red" if floor.is_impossible else "dim")

@@ -32,6 +32,7 @@ class FloorKind(Enum):
     PROTECTED = "protected topics"
     INTERNAL = "internal topics"
     COMPACTED = "compacted topics"
+    FOR_EVER = "topics that are kept for ever"
     NO_CLEANUP = "topics with an empty cleanup.policy"
     TIERED = "tiered topics"
     MOVING = "logs that are being moved to another log dir"
@@ -57,6 +58,7 @@ _CURES = {
     FloorKind.PROTECTED: "protect fewer topics, or move them to another volume",
     FloorKind.INTERNAL: "move partitions to another volume",
     FloorKind.COMPACTED: "let compaction come by more often (min.cleanable.dirty.ratio), or write tombstones",
+    FloorKind.FOR_EVER: "set retention.ms or retention.bytes on topics whose records may go",
     FloorKind.NO_CLEANUP: "set cleanup.policy=delete where records may go",
     FloorKind.TIERED: "lower local.retention.ms or local.retention.bytes: what is uploaded need not be here too",
     FloorKind.MOVING: "it passes when the move has ended",
@@ -79,6 +81,8 @@ _OF_REASON = {
     ReclaimReason.INTERNAL_TOPIC: FloorKind.INTERNAL,
     ReclaimReason.REMOTE_LOG_METADATA: FloorKind.INTERNAL,
     ReclaimReason.COMPACT_ONLY: FloorKind.COMPACTED,
+    ReclaimReason.COMPACTED: FloorKind.COMPACTED,
+    ReclaimReason.FOR_EVER: FloorKind.FOR_EVER,
     ReclaimReason.NO_CLEANUP_POLICY: FloorKind.NO_CLEANUP,
     ReclaimReason.TIERED: FloorKind.TIERED,
     ReclaimReason.PROTECTED_TOPIC: FloorKind.PROTECTED,
@@ -99,6 +103,10 @@ _OF_FOLDER = {
     FolderKind.REMOTE_INDEX_CACHE: FloorKind.REMOTE_INDEX_CACHE,
     FolderKind.FOREIGN: FloorKind.FOREIGN,
 }
+
+
+ALWAYS_NAMED = (FloorKind.COMPACTED, FloorKind.FOR_EVER)
+"""Nobody wrote these down as protected: whoever looks is told which topics they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

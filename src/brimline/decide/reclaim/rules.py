@@ -7,11 +7,12 @@ these reasons that applies:
 
 1. an internal topic of Kafka, by name or by the broker's word (the broker refuses to trim it);
 2. ``__remote_log_metadata``, which the broker would let be trimmed, and with it the way to everything uploaded;
-3. a compacted topic without ``delete`` (refused by the broker, too);
+3. a compacted topic without ``delete`` (refused by the broker, too), and by ``spares_compacted`` one with it;
 4. a tiered topic: a trim raises the start of the whole log and destroys what is in the remote store;
 5. a topic with an empty ``cleanup.policy``: whoever sets that wants nothing deleted;
-6. what the operator protects by a pattern;
-7. a topic whose configuration is not known.
+6. by ``spares_for_ever`` a topic that sets ``retention.ms=-1`` itself, and no limit of bytes;
+7. what the operator protects by a pattern;
+8. a topic whose configuration is not known.
 
 What leaves a log without us: Kafka's own rules, applied one pass ahead.
 
@@ -41,7 +42,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brimline.decide.reclaim.device import DeviceColumns
-from brimline.model.reclaim import USE_RETENTION, CleanupRules, TopicFacts, TopicTable
+from brimline.model.reclaim import USE_RETENTION, CleanupRules, ReclaimPolicy, TopicFacts, TopicTable
 from brimline.model.reclaim_plan import ReclaimReason
 from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
 
@@ -63,28 +64,32 @@ class TopicColumns:
         row = np.fromiter((places[id(each)] for each in rules), dtype=np.int64, count=len(rules))
         known = [each or _NOT_KNOWN for each in shared.values()]
         limits = np.array([effective_retention(each) for each in known], dtype=np.int64)
-        self._protection = _protection(np.array([*map(_of_rules, shared.values())], dtype=np.uint8)[row], self._names)
-        self._by_patterns: dict[tuple[str, ...], UInt8Column] = {(): self._protection}
+        self._rules, self._row = list(shared.values()), row
+        self._by_policy: dict[tuple[object, ...], UInt8Column] = {}
         self.name_rank = _ranks(self._names)
         self.retention_ms: Int64Column = limits[:, 0][row]
         self.retention_bytes: Int64Column = limits[:, 1][row]
         self.is_tiered: BoolColumn = np.array([each.is_tiered for each in known], dtype=np.bool_)[row]
         self.is_copying: BoolColumn = np.array([_is_copying(each) for each in known], dtype=np.bool_)[row]
 
-    def protection(self, patterns: tuple[str, ...]) -> UInt8Column:
+    def protection(self, policy: ReclaimPolicy) -> UInt8Column:
         """Why a topic is never trimmed, or ``CANDIDATE``."""
-        if patterns not in self._by_patterns:
-            expressions = [re.compile(pattern) for pattern in patterns]
-            codes = self._protection.copy()
-            yields = (codes == ReclaimReason.CANDIDATE) | (codes == ReclaimReason.TOPIC_UNKNOWN)
-            yields[-1] = False  # no topic has no name
-            rows = np.flatnonzero(yields)
-            names = [self._names[row] for row in rows.tolist()]
-            for expression in expressions:
-                matches = np.fromiter((expression.fullmatch(name) is not None for name in names), np.bool_, len(names))
-                codes[rows[matches]] = ReclaimReason.PROTECTED_TOPIC
-            self._by_patterns[patterns] = codes
-        return self._by_patterns[patterns]
+        key = (policy.protected_topics, policy.spares_compacted, policy.spares_for_ever)
+        if key not in self._by_policy:
+            of_rules = np.array([_of_rules(each, policy) for each in self._rules], dtype=np.uint8)[self._row]
+            codes = _protection(of_rules, self._names)
+            self._protect_by_pattern(codes, policy.protected_topics)
+            self._by_policy[key] = codes
+        return self._by_policy[key]
+
+    def _protect_by_pattern(self, codes: UInt8Column, patterns: tuple[str, ...]) -> None:
+        yields = (codes == ReclaimReason.CANDIDATE) | (codes == ReclaimReason.TOPIC_UNKNOWN)
+        yields[-1] = False  # no topic has no name
+        rows = np.flatnonzero(yields)
+        names = [self._names[row] for row in rows.tolist()]
+        for expression in map(re.compile, patterns):
+            matches = np.fromiter((expression.fullmatch(name) is not None for name in names), np.bool_, len(names))
+            codes[rows[matches]] = ReclaimReason.PROTECTED_TOPIC
 
 
 def _protection(of_rules: UInt8Column, names: Sequence[str]) -> UInt8Column:
@@ -98,16 +103,18 @@ def _protection(of_rules: UInt8Column, names: Sequence[str]) -> UInt8Column:
     return codes
 
 
-def _of_rules(rules: CleanupRules | None) -> ReclaimReason:
+def _of_rules(rules: CleanupRules | None, policy: ReclaimPolicy) -> ReclaimReason:
     if rules is None:
         return ReclaimReason.TOPIC_UNKNOWN
-    if rules.is_internal:
-        return ReclaimReason.INTERNAL_TOPIC
-    if rules.compacts and not rules.deletes:
-        return ReclaimReason.COMPACT_ONLY
-    if rules.is_tiered:
-        return ReclaimReason.TIERED
-    return ReclaimReason.CANDIDATE if rules.deletes else ReclaimReason.NO_CLEANUP_POLICY
+    in_order = (
+        (rules.is_internal, ReclaimReason.INTERNAL_TOPIC),
+        (rules.compacts and not rules.deletes, ReclaimReason.COMPACT_ONLY),
+        (rules.compacts and policy.spares_compacted, ReclaimReason.COMPACTED),
+        (rules.is_tiered, ReclaimReason.TIERED),
+        (not rules.deletes, ReclaimReason.NO_CLEANUP_POLICY),
+        (rules.is_for_ever and policy.spares_for_ever, ReclaimReason.FOR_EVER),
+    )
+    return next((reason for applies, reason in in_order if applies), ReclaimReason.CANDIDATE)
 
 
 def effective_retention(rules: CleanupRules) -> tuple[int, int]:

@@ -82,7 +82,7 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns) -> LogRuns:
 
 def _standing(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
     logs = columns.logs
-    protection = topics.protection(columns.facts.policy.protected_topics)[logs.topic]
+    protection = topics.protection(columns.facts.policy)[logs.topic]
     offsets_known = (logs.log_start_offset >= 0) & (logs.high_watermark >= 0)
     standing = protection.copy()
     # The strongest comes last.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from brimline.act.ledger.entries import PlannedTrim
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.reclaim.bounds import ReclaimDelays, most_above_ceiling, room_below_fence, written_per_second
-from brimline.decide.reclaim.floor import Floor, FloorKind, FloorPart
+from brimline.decide.reclaim.floor import ALWAYS_NAMED, Floor, FloorKind, FloorPart
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport
 from brimline.guard.feature import Finding, Weight
@@ -183,6 +183,9 @@ def _floor(floor: Floor) -> Iterator[Finding]:
     if floor.is_impossible:
         for part in floor.parts[:_NAMED]:
             yield reclaim_finding(Weight.NOTE, _cure(part))
+    for part in floor.parts:
+        if part.kind in ALWAYS_NAMED and not (floor.is_impossible and part in floor.parts[:_NAMED]):
+            yield reclaim_finding(Weight.NOTE, f"never trimmed: {_cure(part)}")
     if floor.local_retention_bytes:
         yield reclaim_finding(
             Weight.NOTE,

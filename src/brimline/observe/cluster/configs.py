@@ -17,6 +17,16 @@ from brimline.observe.client.connection import Connection, Deadline
 _TOPIC, _BROKER = 2, 4
 
 Config = Mapping[str, str | None]
+_SET_ON_THE_TOPIC = 1
+"""``ConfigSource.DYNAMIC_TOPIC_CONFIG``; everything else is a default of somebody."""
+
+
+class TopicConfig(dict[str, str | None]):
+    """Values by key. ``own``: the keys that the topic itself sets."""
+
+    def __init__(self, values: Mapping[str, str | None], own: Iterable[str] = ()) -> None:
+        super().__init__(values)
+        self.own = frozenset(own)
 
 
 def describe_topic_configs(
@@ -25,7 +35,7 @@ def describe_topic_configs(
     keys: Sequence[str],
     deadline: Deadline,
     broker: BrokerId | None = None,
-) -> Mapping[str, Config | Failure]:
+) -> Mapping[str, TopicConfig | Failure]:
     """Each topic's values of ``keys``, or why they are not known.
 
     What a topic does not set itself is computed with the defaults of the broker that answers: ``broker``, or any.
@@ -42,11 +52,11 @@ def describe_topic_configs(
 
 def describe_topic_configs_of_each(
     connection: Connection, topics: Mapping[BrokerId, Sequence[str]], keys: Sequence[str], deadline: Deadline
-) -> Mapping[BrokerId, Mapping[str, Config | Failure] | Failure]:
+) -> Mapping[BrokerId, Mapping[str, TopicConfig | Failure] | Failure]:
     """The same of several brokers at once, each asked about its own topics; a broker's failure is its own."""
     questions = {broker: (broker, _request(_TOPIC, names, keys)) for broker, names in topics.items() if names}
     answers = connection.ask_each(questions, deadline)
-    found: dict[BrokerId, Mapping[str, Config | Failure] | Failure] = {broker: {} for broker in topics}
+    found: dict[BrokerId, Mapping[str, TopicConfig | Failure] | Failure] = {broker: {} for broker in topics}
     for broker, answer in answers.items():
         found[broker] = answer if isinstance(answer, Failure) else _by_resource(answer)
     return found
@@ -74,17 +84,18 @@ def _request(resource_type: int, names: Sequence[str], keys: Sequence[str]) -> D
     )
 
 
-def _by_resource(answer: Any) -> dict[str, Config | Failure]:
+def _by_resource(answer: Any) -> dict[str, TopicConfig | Failure]:
     return {result.resource_name: _config(result) for result in answer.results}
 
 
-def _config(result: Any) -> Config | Failure:
+def _config(result: Any) -> TopicConfig | Failure:
     if result.error_code:
         error = KafkaError(result.error_code)
         refused = result.error_code in (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
         kind = FailureKind.NOT_AUTHORIZED if refused else FailureKind.KAFKA_ERROR
         return Failure(kind=kind, message=f"the configuration of {result.resource_name} is not known: {error}")
-    return {config.name: config.value for config in result.configs}
+    own = (each.name for each in result.configs if getattr(each, "config_source", None) == _SET_ON_THE_TOPIC)
+    return TopicConfig({each.name: each.value for each in result.configs}, own)
 
 
 def broker_release(connection: Connection, broker: BrokerId, deadline: Deadline) -> str:

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, Offset, TopicPartition
 from brimline.model.reclaim import USE_RETENTION, CleanupRules
 from brimline.observe.client.connection import Connection, Deadline
-from brimline.observe.cluster.configs import Config, describe_topic_configs, describe_topic_configs_of_each
+from brimline.observe.cluster.configs import TopicConfig, describe_topic_configs, describe_topic_configs_of_each
 from brimline.observe.cluster.log_dirs import Clock, describe_log_dirs
 from brimline.observe.cluster.offsets import OffsetSpec, list_log_ends, list_offsets
 from brimline.observe.cluster.topics import Topic, describe_topics
@@ -132,7 +132,7 @@ def _topics(
     return topics, rules, unknown
 
 
-def cleanup_rules(name: str, config: Config | Failure, *, is_internal: bool) -> CleanupRules | Failure:
+def cleanup_rules(name: str, config: TopicConfig | Failure, *, is_internal: bool) -> CleanupRules | Failure:
     """Brokers before 3.6 do not know the keys of tiered storage: their topics cannot be tiered."""
     if isinstance(config, Failure):
         return config
@@ -148,10 +148,17 @@ def cleanup_rules(name: str, config: Config | Failure, *, is_internal: bool) -> 
             is_tiered=config.get(_TIERED) == "true",
             is_copy_disabled=config.get(_COPY_DISABLED) == "true",
             is_internal=is_internal,
+            is_for_ever=_is_for_ever(config),
         )
     except ValueError:
         message = f"the topic {name} has limits of retention that are not numbers"
         return Failure(kind=FailureKind.KAFKA_ERROR, message=message)
+
+
+def _is_for_ever(config: TopicConfig) -> bool:
+    """By the topic's own word: what a broker's default says is said of all topics, and of none."""
+    has_limit = _RETENTION_BYTES in config.own and int(config.get(_RETENTION_BYTES) or "") >= 0
+    return _RETENTION_MS in config.own and int(config.get(_RETENTION_MS) or "") < 0 and not has_limit
 
 
 def _by_topic(partitions: Collection[TopicPartition]) -> Mapping[str, Sequence[int]]:
@@ -188,7 +195,7 @@ def look_at_cleanup_rules(
     return rules
 
 
-def _rules(name: str, answer: "Mapping[str, Mapping[str, str | None] | Failure] | Failure") -> CleanupRules | Failure:
+def _rules(name: str, answer: "Mapping[str, TopicConfig | Failure] | Failure") -> CleanupRules | Failure:
     if isinstance(answer, Failure):
         return answer
     silence = Failure(kind=FailureKind.KAFKA_ERROR, message="the broker left it out of its answer")
