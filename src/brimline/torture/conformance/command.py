@@ -7,6 +7,7 @@ of yours, and says what it saw. Verdicts are observations: which of them are goo
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -321,6 +322,7 @@ def _epilog() -> str:
 
 
 def run(options: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # brokers and gateway end with it
     pace = WritePace(during=options.seconds)
 
     def tell(text: str) -> None:

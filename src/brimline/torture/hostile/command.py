@@ -7,6 +7,7 @@ seen once under load is tried again alone before it counts.
 
 import argparse
 import asyncio
+import signal
 import sys
 import tempfile
 import time
@@ -45,6 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # brokers and gateway end with it
     with tempfile.TemporaryDirectory() as folder, world(options.kafka, Path(folder) / "gateway.log") as here:
         if options.frame:
             return _replay(here, bytes.fromhex(options.frame))
