@@ -156,6 +156,19 @@ def test_a_disk_that_is_full_as_well_stays_fenced(
     assert "still fenced, because it is full: more than 90 % is used\nmake room:" in capsys.readouterr().out
 
 
+def test_a_topic_is_still_refused_where_its_disk_is_full(
+    properties: Path, gateway: FakeGateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway.document = document(fences=[fence("full"), fence("manual", by="alice", topic="clicks")])
+
+    code = main(["unfence", "--config", str(properties), "--topic", "clicks"])
+
+    said = capsys.readouterr().out
+    assert code == 3
+    assert "goes through again" not in said
+    assert "still refused: its partitions in /data/a, which is fenced: more than 90 % is used\nmake room:" in said
+
+
 @pytest.mark.parametrize("cause", ["full", "guard"])
 def test_a_full_disk_cannot_be_released_by_hand(
     cause: str, properties: Path, gateway: FakeGateway, capsys: pytest.CaptureFixture[str]

@@ -85,10 +85,19 @@ def test_an_unknown_key_of_ours_is_an_error_with_a_suggestion(key: str, near: st
     assert f"did you mean {near}?" in problem
 
 
-def test_a_mistyped_limit_is_a_warning_because_kafka_would_be_silent() -> None:
-    read = config("disk.max.used.percents=80\n")
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("disk.max.used.percents", "disk.max.used.percent"),
+        ("disk.max.used.precent", "disk.max.used.percent"),
+        ("log.retention.disk.usage.pct", "log.retention.disk.usage.percent"),
+        ("log.retention.disk.percent", "log.retention.disk.usage.percent"),
+    ],
+)
+def test_a_mistyped_limit_is_a_warning_because_kafka_would_be_silent(key: str, near: str) -> None:
+    read = config(f"{key}=80\n")
 
-    assert any("did you mean disk.max.used.percent?" in warning for warning in read.warnings)
+    assert any(f"did you mean {near}?" in warning for warning in read.warnings)
 
 
 def test_the_second_spelling_is_accepted_with_a_warning() -> None:

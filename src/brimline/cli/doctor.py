@@ -80,6 +80,7 @@ def write_text(found: "CheckUp", out: TextIO) -> None:
 
     from brimline.cli.shared.glyphs import printable
     from brimline.cli.shared.output import console_on, print_hanging
+    from brimline.model.quantities import counted
 
     console = console_on(out)
     topics = list(dict.fromkeys(finding.topic for finding in found.findings))
@@ -90,6 +91,10 @@ def write_text(found: "CheckUp", out: TextIO) -> None:
                 word, style = _MARKS[finding.weight.value]
                 line = Text.assemble("  ", (f"{word:<8}", style), printable(finding.sentence))
                 print_hanging(console, line, _INDENT)
-    number = len(found.problems)
-    verdict = "the guard can do all of its work" if not number else f"{number} problem{'s' * (number > 1)}: see above"
-    console.print(Text(f"\n{verdict}", "bold green" if not number else "bold red"), soft_wrap=True)
+    problems, warnings = (
+        sum(each.weight.value == weight for each in found.findings) for weight in ("problem", "warning")
+    )
+    verdict = f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}"
+    if not problems:
+        verdict += ": the guard can do all of its work"
+    console.print(Text(f"\n{verdict}", "bold red" if problems else "bold green"), soft_wrap=True)

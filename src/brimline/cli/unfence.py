@@ -25,7 +25,7 @@ examples:
 exit codes:
   0    lifted: Produce goes through again
   1    nothing was changed: no gateway is running, or nobody has fenced this by hand
-  3    lifted, but still fenced because the disk is full"""
+  3    lifted, but the disk is full: writes to it are still refused"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -54,14 +54,21 @@ def run(args: argparse.Namespace) -> int:
         if by_hand is None:
             raise BadInput(_why_not(target, before, args.config))
         gateway.unfence(log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))
-        left = target.among(gateway.state().fences)
+        fences = gateway.state().fences
+        left = target.among(fences)
+        # A topic's partitions may be in a log dir that is fenced for itself
+        around = [fence for fence in fences if target.topic is not None and fence.log_dir is not None]
     with writing_to(sys.stdout, utf_8=False) as out:
         out.write(f"lifted the fence on {target}, by {by_hand.by} since {by_hand.since:%Y-%m-%d %H:%M} UTC: ")
         out.write(f"{by_hand.reason}\n")
-        if not left:
+        if not left and not around:
             out.write(f"Produce to {counted_partitions(by_hand.partitions)} goes through again\n")
             return ExitCode.DONE
-        out.write(f"still fenced, because it is full: {left[0].reason}\n{how_to_lift(left[0], args.config)}\n")
+        for fence in left:
+            out.write(f"still fenced, because it is full: {fence.reason}\n{how_to_lift(fence, args.config)}\n")
+        for fence in around:
+            out.write(f"still refused: its partitions in {fence.log_dir}, which is fenced: {fence.reason}\n")
+            out.write(f"{how_to_lift(fence, args.config)}\n")
     return ExitCode.PARTIAL
 
 

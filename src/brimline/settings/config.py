@@ -34,7 +34,8 @@ from brimline.settings.keys import BY_NAME, KEYS, Key, Value
 from brimline.settings.layout import GatewayLayout
 
 _OWN = "brimline."
-_KIP_1201 = "disk."
+_OF_THE_KIPS = ("disk.", "log.retention.disk.")
+"""Kafka has no key that begins so."""
 DEFAULT = "default"
 
 
@@ -273,13 +274,13 @@ def _unknown_keys(properties: JavaProperties) -> Iterator[BadInput]:
 def _near_misses(properties: JavaProperties) -> Iterator[str]:
     """Kafka ignores what it does not know, so a mistyped limit would be silence."""
     for name in properties:
-        if name.startswith(_KIP_1201) and name not in BY_NAME:
+        if name.startswith(_OF_THE_KIPS) and name not in BY_NAME:
             where = properties.entry(name).where
             yield f"{where}: {name}: neither Kafka nor Brimline knows this key{_suggestion(name)}"
 
 
 def _suggestion(name: str) -> str:
-    near = difflib.get_close_matches(name, BY_NAME, n=1)
+    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
     return f"; did you mean {near[0]}?" if near else ""
 
 
