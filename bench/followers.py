@@ -21,6 +21,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from bench.ratio import AgainstGoal
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
+from brimline.guard.followers.client import Remembered
 from brimline.guard.followers.report import PeerReport
 from brimline.guard.followers.task import FollowerTask
 from brimline.model import BrokerId, BrokerLogDirs, Bytes, LogDirDescription
@@ -84,7 +85,7 @@ class SimulatedCluster:
             answers[broker] = BrokerLogDirs(broker=broker, address="", observed_at=OBSERVED, log_dirs=log_dirs)
         return answers
 
-    def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed:
+    def followed(self, full: Mapping[BrokerId, Collection[str]], _remembered: Remembered) -> Followed:
         own = describe_size(encode_request(_VERSION, None), replicas_answer(PARTITIONS))
         self._traffic.add("details", 1, own)
         for _ in full:

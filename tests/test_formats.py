@@ -22,6 +22,7 @@ from brimline.act.ledger.ledger import Ledger, PauseFile
 from brimline.act.ledger.state import TrimPhase
 from brimline.act.move_pause import KEY, PauseRecord
 from brimline.act.plan_file import BadPlanFile, load_plan
+from brimline.act.replica_throttle import ThrottleRecord
 from brimline.cli.status.state import read_state
 from brimline.decide.admission import FenceCause
 from brimline.fleet.planner.broker_snapshot import read_broker
@@ -55,7 +56,15 @@ def golden(name: str) -> bytes:
 @pytest.fixture
 def state_dir(tmp_path: Path) -> Path:
     """As a guard and a gateway of before have left it."""
-    for name in ("fences-1.json", "fences-1.log", "ledger-1.jsonl", "move-pause-1.json", "sequences-1.map"):
+    names = (
+        "fences-1.json",
+        "fences-1.log",
+        "ledger-1.jsonl",
+        "move-pause-1.json",
+        "sequences-1.map",
+        "throttle-1.json",
+    )
+    for name in names:
         (tmp_path / name).write_bytes(golden(name))
     return tmp_path
 
@@ -193,6 +202,22 @@ def test_a_pause_of_moves(state_dir: Path) -> None:
     assert later is not None
     assert later.before is None
     assert record.warnings == [f"{record.path} is {LATER}: when moves go on, {KEY} is taken back altogether"]
+
+
+def test_a_throttle_of_replicas(state_dir: Path) -> None:
+    record = ThrottleRecord(state_dir / "throttle-1.json")
+    found = record.read(NOW)
+    assert found is not None
+    assert (found.topics, found.since, record.warnings) == ({"orders": (0, 2)}, NOW, [])
+
+    raise_version(record.path)
+    later = record.read(NOW)
+
+    assert later is not None
+    assert later.topics == {}
+    assert record.warnings == [
+        f"{record.path} is {LATER}: leader.replication.throttled.rate is taken back if it is 1, lists of topics stay"
+    ]
 
 
 # Between processes ---------------------------------------------------------------------------------------------------

@@ -2,17 +2,18 @@ import pytest
 
 from brimline.decide.followers import AUTO, FollowerAction, choose_action
 
-SKIP, FENCE = FollowerAction.SKIP, FollowerAction.FENCE
+SKIP, FENCE, RESERVE = FollowerAction.SKIP, FollowerAction.FENCE, FollowerAction.RESERVE
 
 
 @pytest.mark.parametrize(
     ("wish", "carries_replication", "carries_clients", "action", "is_possible"),
     [
         (AUTO, True, True, SKIP, True),
-        (AUTO, False, True, FENCE, True),
-        (AUTO, False, False, FENCE, False),
+        (AUTO, False, True, RESERVE, True),
+        (AUTO, False, False, RESERVE, False),
         ("skip", True, True, SKIP, True),
         ("skip", False, True, SKIP, False),
+        ("reserve", True, True, RESERVE, True),
         ("fence", True, True, FENCE, True),
         ("fence", False, False, FENCE, False),
     ],

@@ -220,8 +220,11 @@ def test_without_moves_there_is_nothing_to_say_of_them(state: GuardState) -> Non
 
 def test_a_full_follower_is_shown_with_what_is_done_and_what_to_do(state: GuardState) -> None:
     topics = (LedTopic(name="orders", topic_id=None, partitions=(0, 2)),)
-    follower = FullFollower(broker=BrokerId(3), reason="log dir /a is full", log_dirs=("/a",), topics=topics)
-    orders = replace(state.orders, is_enforced=True, action=FollowerAction.FENCE, followers=(follower,))
+    follower = FullFollower(
+        broker=BrokerId(3), reason="log dir /a is full", log_dirs=("/a",), topics=topics, held=topics
+    )
+    choice = choose_action("fence", carries_replication=False, carries_clients=True)
+    orders = replace(state.orders, choice=choice, is_enforced=True, action=FollowerAction.FENCE, followers=(follower,))
     silent = Peer(broker=BrokerId(4), failure=Failure(kind=FailureKind.TIMED_OUT, message="late"))
     peers = PeerReport(peers=(Peer(broker=BrokerId(3), state=PeerState.FRESH), silent), full=(follower,))
     troubled = replace(state, orders=orders, peers=peers)

@@ -171,13 +171,17 @@ def test_moves_into_a_full_log_dir_are_counted_held_up_or_not(
     assert published.of(catalogue.MOVES_PAUSED) == {("a",): paused}
 
 
+ORDERS = LedTopic(name="orders", topic_id=None, partitions=(0, 2))
+
+
 def test_full_followers_are_published_and_healthy_brokers_only_counted(published: Published) -> None:
     peers = tuple(heard(Peer(broker=BrokerId(n)), answer(described(500)), LIMITS, 0.0, 30.0) for n in range(2, 5))
     full = FullFollower(
         broker=BrokerId(2),
         reason="log dir /a is full",
         log_dirs=("/a",),
-        topics=(LedTopic(name="orders", topic_id=None, partitions=(0, 2)),),
+        topics=(ORDERS,),
+        held=(ORDERS,),
     )
 
     published.board.put(*peer_families(PeerReport(peers=peers, full=(full,), questions={"volumes": 7})))

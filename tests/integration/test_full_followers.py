@@ -97,7 +97,7 @@ def test_fence_refuses_what_a_follower_has_no_room_for_and_the_isr_never_shrinks
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     topic = "orders"
-    with guarded(sandbox, tmp_path) as leader:
+    with guarded(sandbox, tmp_path, added={"brimline.follower.action": "fence"}) as leader:
         eventually(lambda: leader.guard.state()["followers"] is not None)
         create_spread_topic(sandbox, topic)
         with load_on(sandbox, topic) as load, InSync(sandbox, topic, FULL) as watched:
@@ -118,7 +118,7 @@ def test_fence_refuses_what_a_follower_has_no_room_for_and_the_isr_never_shrinks
             assert sizes(sandbox, topic, FULL) == {stopped_at}, "no replica lags, so none leaves the ISR"
 
             found = doctor(sandbox)
-            assert "fence, because followers fetch from this broker past its gateway" in found
+            assert "fence, because brimline.follower.action says so" in found
             assert f"broker {FOLLOWER} has no room: log dir " in found
 
             stored = acknowledged(load, FULL)

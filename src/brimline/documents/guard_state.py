@@ -108,9 +108,21 @@ class FollowerDocument:
     log_dirs: tuple[str, ...]
     partitions: int
     held_back: bool
+    held_back_partitions: int = 0
     failure: FailureDocument | None
     does: str
     what_to_do: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleDocument:
+    """Replicas on full disks that are not in sync: how many partitions are held for them, or why not."""
+
+    partitions: int
+    since: datetime | None
+    foreign: str | None
+    failure: FailureDocument | None
+    does: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +138,7 @@ class FollowersDocument:
     peers: Mapping[str, int]
     unanswered: tuple[UnansweredPeer, ...]
     full: tuple[FollowerDocument, ...]
+    throttle: ThrottleDocument | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,13 +198,18 @@ FOLLOWER_PARTITIONS = _gauge(
 )
 FOLLOWER_HELD_BACK = _gauge(
     "follower_partitions_held_back",
-    "Those of them that the gateway keeps from growing: by not replicating them (skip) or by refusing Produce (fence).",
+    "Those of them that the gateway keeps from growing: by not replicating them (skip) or by refusing Produce (fence, "
+    "and reserve once little is left there).",
     ("follower", "action"),
 )
 FOLLOWER_ACTION_POSSIBLE = _gauge(
     "follower_action_possible",
     "1 if something can be done about a full follower: brimline.enforcement is gateway, and what has to run through it "
     "does.",
+)
+FOLLOWER_THROTTLED = _gauge(
+    "follower_partitions_throttled",
+    "Partitions led here whose replicas on full disks are not in sync and are held by the leader's throttle.",
 )
 CORDONED = _gauge(
     "cordoned_log_dir",

@@ -360,12 +360,33 @@ FOLLOWER_ACTION = Key(
     name="brimline.follower.action",
     kind=KeyKind.CHOICE,
     default="auto",
-    choices=("auto", "skip", "fence"),
+    choices=("auto", "skip", "reserve", "fence"),
     sentence=(
         "What is done about a follower whose disk is full. skip: it is not sent the partitions that it has no room "
-        "for, leaves the ISR and catches up later; fence: Produce for them is refused, so that no replica falls "
+        "for, leaves the ISR and catches up later; reserve: Produce goes on until brimline.follower.reserve.bytes are "
+        "left there, and is refused then; fence: Produce is refused from the limit on, so that no replica falls "
         "behind; auto: skip where brimline.gateway.listeners names the listener that the brokers use among "
-        "themselves, else fence."
+        "themselves, else reserve."
+    ),
+)
+FOLLOWER_RESERVE = Key(
+    name="brimline.follower.reserve.bytes",
+    kind=KeyKind.LONG,
+    default=-1,
+    low=-1,
+    sentence=(
+        "With brimline.follower.action=reserve: below so many usable bytes on a follower's full volume Produce is "
+        "refused for partitions that without it would have fewer in-sync replicas than min.insync.replicas, and below "
+        "half of it for all there. -1: half of what the limit leaves free. More is kept where the volume fills faster."
+    ),
+)
+FOLLOWER_THROTTLE = Key(
+    name="brimline.follower.throttle",
+    kind=KeyKind.BOOLEAN,
+    default=True,
+    sentence=(
+        "Whether replicas on a full disk that are not in sync (lagging, or newly put there) are held by the leader's "
+        "replication throttle, where they cannot be skipped and nobody else has set a throttle."
     ),
 )
 CORDON = Key(

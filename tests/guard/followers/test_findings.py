@@ -30,8 +30,8 @@ def explained(
     return list(explain_followers(config(added, broker), OTHERS if answers is None else answers))
 
 
-def test_fence_where_followers_fetch_past_the_gateway() -> None:
-    assert said(explained(), "fence, because followers fetch from this broker past its gateway") is Weight.FINE
+def test_a_reserve_where_followers_fetch_past_the_gateway() -> None:
+    assert said(explained(), "reserve, because followers fetch from this broker past its gateway") is Weight.FINE
 
 
 def test_skip_where_they_fetch_through_it() -> None:
@@ -56,7 +56,7 @@ def test_a_wish_that_cannot_be_granted_is_a_problem(added: str, broker: str, why
 
 def test_one_that_observes_says_what_it_would_do() -> None:
     assert (
-        said(explained(""), "with brimline.enforcement=gateway, when a follower's disk is full: fence") is Weight.NOTE
+        said(explained(""), "with brimline.enforcement=gateway, when a follower's disk is full: reserve") is Weight.NOTE
     )
 
 

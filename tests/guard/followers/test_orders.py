@@ -3,18 +3,20 @@
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from brimline.decide.followers import AUTO, FollowerAction, choose_action
+from brimline.decide.reserve import Depth
 from brimline.documents.codec import to_json
 from brimline.documents.orders import FollowerFencesOrder, SkipsOrder
 from brimline.guard.followers.orders import LEASE, RENEW, FollowerOrders
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.guard.followers.words import FollowerNews
-from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
+from brimline.model import BadInput, BrokerId, Bytes, Failure, FailureKind, ObservationFailed
 from brimline.observe.cluster.log_dirs import LedTopic
 from brimline.service import log_lines
 from tests.service.ticking import TickingClock
@@ -22,7 +24,8 @@ from tests.service.ticking import TickingClock
 GONE = ObservationFailed(Failure(kind=FailureKind.GONE, message="no gateway is running"))
 TOPIC_ID = UUID(int=7)
 SKIP = choose_action(AUTO, carries_replication=True, carries_clients=True)
-FENCE = choose_action(AUTO, carries_replication=False, carries_clients=True)
+FENCE = choose_action("fence", carries_replication=False, carries_clients=True)
+RESERVE = choose_action(AUTO, carries_replication=False, carries_clients=True)
 IMPOSSIBLE = choose_action("skip", carries_replication=False, carries_clients=True)
 WHY = "log dir /a is 95.0 % used, limit disk.max.used.percent=90"
 DOCUMENT = [{"topic": "orders", "topicId": str(TOPIC_ID), "partitions": [0, 2]}]
@@ -154,6 +157,55 @@ def test_another_action_takes_the_first_one_back(tasked: Tasked) -> None:
         ("skips", False),
         ("follower-fences", True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("depth", "refused"),
+    [
+        pytest.param(Depth.LIMIT, None, id="beyond the limit: nothing"),
+        pytest.param(Depth.RESERVE, [2], id="in the reserve: what would fall below min.insync.replicas"),
+        pytest.param(Depth.LAST, [0, 2], id="in the last half of it: everything"),
+    ],
+)
+def test_a_reserve_refuses_nothing_before_it_has_to(tasked: Tasked, depth: Depth, refused: list[int] | None) -> None:
+    orders = replace(ORDERS, log_dir="/a", critical=frozenset({2}))
+    elsewhere = replace(ORDERS, name="elsewhere", log_dir="/b", critical=frozenset({0}))
+    tasked.choice = RESERVE
+    tasked.peers(
+        FullFollower(
+            broker=BrokerId(3),
+            reason=WHY,
+            log_dirs=("/a", "/b"),
+            topics=(orders, elsewhere),
+            depths={"/a": depth, "/b": Depth.LIMIT},
+            reserve=Bytes(5 << 20),
+        )
+    )
+    report = tasked.step()
+
+    told = [followers for operation, followers in tasked.gateway.told if operation == "follower-fences" and followers]
+    if refused is None:
+        assert told == []
+        assert "go on, and are refused when less than 5.00 MiB is usable there (reserve)" in tasked.words()
+    else:
+        (followers,) = told
+        assert [(row["topic"], row["partitions"]) for row in followers["3"]["topics"]] == [("orders", refused)]
+        assert f"{len(refused)} of the 4 partitions there that this broker leads are refused" in tasked.words()
+    assert report.followers[0].partitions == 4
+    assert report.followers[0].held_partitions == len(refused or [])
+
+
+def test_a_disk_that_comes_deeper_is_news(tasked: Tasked) -> None:
+    orders = replace(ORDERS, log_dir="/a", critical=frozenset({2}))
+    full = FullFollower(broker=BrokerId(3), reason=WHY, topics=(orders,), depths={"/a": Depth.LIMIT})
+    tasked.choice = RESERVE
+    for depth in (Depth.LIMIT, Depth.RESERVE, Depth.LAST, Depth.LIMIT):
+        tasked.peers(replace(full, depths={"/a": depth}))
+        tasked.step()
+
+    assert [bool(followers) for _, followers in tasked.gateway.told] == [True, True, False]
+    assert tasked.woken == 4
+    assert tasked.said() == ["follower-full"] * 4
 
 
 def test_a_report_that_is_too_old_counts_for_nothing(tasked: Tasked) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import ASK_AGAIN, SHORTEST_PATIENCE, PeerState
+from brimline.decide.reserve import Depth
+from brimline.guard.followers.client import Remembered
 from brimline.guard.followers.report import PeerReport
 from brimline.guard.followers.task import LOOK_AT_LEADERS, FollowerTask
 from brimline.model import BrokerId, BrokerLogDirs, Bytes, Failure, FailureKind, ObservationFailed
@@ -40,10 +42,10 @@ class ClusterInMemory:
         self.asked += asked
         return {broker: self._answer(broker) for broker in asked}
 
-    def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed:
+    def followed(self, full: Mapping[BrokerId, Collection[str]], remembered: Remembered) -> Followed:
         self._fail_if_cut_off()
         self.detailed.append(dict(full))
-        return {broker: self.led[broker] for broker in full}
+        return {broker: self.led[broker] for broker in (*full, *remembered)}
 
     def _answer(self, broker: BrokerId) -> BrokerLogDirs:
         is_silent = broker in self.silent or broker not in self.usable
@@ -127,6 +129,20 @@ def test_a_full_broker_is_looked_into_at_once_and_again_and_again() -> None:
 
     tasked.cluster.usable[SECOND] = ROOM
     assert full(tasked.run(2.0)) == {}
+
+
+def test_how_deep_a_full_disk_is_comes_with_every_look() -> None:
+    tasked = Tasked()
+    tasked.settle()
+    depths = []
+    for usable in (90, 49, 24):  # of 1,000; the limit leaves 100 free, and the reserve is half of that
+        tasked.cluster.usable[SECOND] = usable
+        tasked.run(INTERVAL)
+        (follower,) = tasked.run(10.0).full
+        assert follower.reserve == 50
+        depths.append(follower.depths)
+
+    assert depths == [{"/a": Depth.LIMIT}, {"/a": Depth.RESERVE}, {"/a": Depth.LAST}]
 
 
 def test_a_full_broker_that_falls_silent_stays_full_for_a_while() -> None:

@@ -110,6 +110,9 @@ def follower_lines(followers: FollowersDocument) -> Iterator[Text]:
         yield Text(f"{_INDENT}{printable(each.what_to_do)}", "cyan")
     if followers.full:
         yield Text(f"{_INDENT}{printable(followers.why)}", "dim")
+    if followers.throttle is not None:
+        is_done = followers.throttle.failure is None and followers.throttle.foreign is None
+        yield _line("LAGGING", "bold yellow" if is_done else "bold red", followers.throttle.does)
     others = sum(followers.peers.values())
     unknown = others - followers.peers.get("fresh", 0) - followers.peers.get("stale", 0)
     if unknown:

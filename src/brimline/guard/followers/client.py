@@ -13,13 +13,17 @@ from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.client.reconnecting import Reconnecting
-from brimline.observe.cluster.log_dirs import Followed, ask_followed, ask_volumes
+from brimline.observe.cluster.log_dirs import Followed, LedTopic, ask_followed, ask_volumes
 from brimline.service.clock import Clock
 
 PATIENCE = timedelta(seconds=5)
 """For a hundred bytes of every broker."""
 _PATIENCE_FOR_DETAILS = timedelta(seconds=10)
 _RENEWED_AFTER = 10.0
+
+
+Remembered = Mapping[BrokerId, Collection[LedTopic]]
+"""Brokers that are full and do not answer, with what was known of them: leaders and followers in sync may change."""
 
 
 class PeerCluster(Protocol):
@@ -29,7 +33,7 @@ class PeerCluster(Protocol):
 
     def volumes(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs]: ...
 
-    def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed: ...
+    def followed(self, full: Mapping[BrokerId, Collection[str]], remembered: Remembered) -> Followed: ...
 
 
 class ClusterClient(Reconnecting):
@@ -53,9 +57,10 @@ class ClusterClient(Reconnecting):
             self.close()
         return answers
 
-    def followed(self, full: Mapping[BrokerId, Collection[str]]) -> Followed:
+    def followed(self, full: Mapping[BrokerId, Collection[str]], remembered: Remembered) -> Followed:
+        deadline = Deadline(_PATIENCE_FOR_DETAILS)
         with self.connected() as connection:
-            return ask_followed(connection, self._own, full, Deadline(_PATIENCE_FOR_DETAILS), self._clock.now)
+            return ask_followed(connection, self._own, full, deadline, self._clock.now, remembered)
 
     @property
     def _is_old(self) -> bool:

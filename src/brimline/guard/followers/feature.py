@@ -8,11 +8,13 @@ Full followers, put together: who looks at the other brokers' disks, who tells t
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from brimline.act.broker_setting import CordonSetting
 from brimline.act.cordon import Cordon
 from brimline.act.ledger.ledger import Ledger
+from brimline.act.replica_throttle import LeaderThrottle, ReplicaThrottle, ThrottleRecord
+from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import PeerState
 from brimline.disks.task import DiskReport
 from brimline.documents.guard_state import (
@@ -20,6 +22,7 @@ from brimline.documents.guard_state import (
     FailureDocument,
     FollowerDocument,
     FollowersDocument,
+    ThrottleDocument,
     UnansweredPeer,
 )
 from brimline.gateway.client import GatewayClient, control_socket
@@ -28,8 +31,15 @@ from brimline.guard.followers.client import ClusterClient
 from brimline.guard.followers.cordon import CordonReport, CordonTask
 from brimline.guard.followers.findings import explain_followers
 from brimline.guard.followers.orders import FollowerOrders
-from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport, follower_choice
+from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport, follower_choice, follower_reserve
 from brimline.guard.followers.task import FollowerTask
+from brimline.guard.followers.throttle import (
+    NOTHING_THROTTLED,
+    ThrottleNews,
+    ThrottleReport,
+    ThrottleTask,
+    throttle_sentence,
+)
 from brimline.guard.followers.words import WHAT_TO_DO, CordonNews, FollowerNews, action_sentence, follower_sentence
 from brimline.metrics import catalogue
 from brimline.metrics.metric import MetricFamily
@@ -38,7 +48,9 @@ from brimline.service.worker import Worker
 from brimline.settings import keys
 
 
-def follower_document(peers: PeerReport, orders: OrderReport, seconds: float) -> FollowersDocument | None:
+def follower_document(
+    peers: PeerReport, orders: OrderReport, seconds: float, throttle: ThrottleReport = NOTHING_THROTTLED
+) -> FollowersDocument | None:
     """``None`` where there is no other broker. ``seconds``: now, on the clock of the readings."""
     if not peers.peers and peers.failure is None:
         return None
@@ -61,6 +73,17 @@ def follower_document(peers: PeerReport, orders: OrderReport, seconds: float) ->
             if peer.state is not PeerState.FRESH
         ),
         full=tuple(_follower(each, orders) for each in orders.followers),
+        throttle=None if throttle.is_quiet else _throttle(throttle),
+    )
+
+
+def _throttle(report: ThrottleReport) -> ThrottleDocument:
+    return ThrottleDocument(
+        partitions=0 if report.held is None else report.held.partitions,
+        since=None if report.held is None else report.held.since,
+        foreign=report.foreign,
+        failure=FailureDocument.of(report.failure),
+        does=throttle_sentence(report),
     )
 
 
@@ -69,7 +92,8 @@ def _follower(follower: FullFollower, orders: OrderReport) -> FollowerDocument:
         broker=follower.broker,
         log_dirs=follower.log_dirs,
         partitions=follower.partitions,
-        held_back=orders.action is not None and follower.partitions > 0,
+        held_back=orders.action is not None and follower.held_partitions > 0,
+        held_back_partitions=follower.held_partitions if orders.action is not None else 0,
         failure=FailureDocument.of(follower.failure),
         does=follower_sentence(follower, orders),
         what_to_do=WHAT_TO_DO,
@@ -106,7 +130,9 @@ def order_families(report: OrderReport) -> list[MetricFamily]:
     is_done = report.action is not None
     return [
         catalogue.FOLLOWER_PARTITIONS.family(rows, [each.partitions for each in report.followers]),
-        catalogue.FOLLOWER_HELD_BACK.family(rows, [each.partitions if is_done else 0 for each in report.followers]),
+        catalogue.FOLLOWER_HELD_BACK.family(
+            rows, [each.held_partitions if is_done else 0 for each in report.followers]
+        ),
         catalogue.FOLLOWER_ACTION_POSSIBLE.single(int(report.is_enforced and report.choice.obstacle is None)),
     ]
 
@@ -120,15 +146,16 @@ def cordon_families(report: CordonReport) -> list[MetricFamily]:
 
 
 class Followers(Feature):
-    """A thread for each of the three, so that none waits for another."""
+    """A thread for each of the four, so that none waits for another."""
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        self._news, self._cordon_news = FollowerNews(), CordonNews()
+        self._news, self._cordon_news, self._throttle_news = FollowerNews(), CordonNews(), ThrottleNews()
         config, clock, own = core.config, core.clock, core.broker
         looking = Worker("followers", lambda: self._task.step())
         telling = Worker("follower orders", lambda: self._orders.step())
         cordoning = Worker("cordon", lambda: self._cordon.step())
+        throttling = Worker("follower throttle", lambda: self._throttle.step())
         self._task = FollowerTask(
             own,
             ClusterClient(config.admin, own, clock),
@@ -137,6 +164,7 @@ class Followers(Feature):
             lambda: core.config.pace,
             random.random,
             self._saw,
+            lambda: follower_reserve(core.config),
         )
         self._orders = FollowerOrders(
             GatewayClient(control_socket(config)),
@@ -155,14 +183,27 @@ class Followers(Feature):
             cordoning.wake,
             self._cordoned,
         )
-        self.workers = [looking, telling, cordoning]
+        self._throttled = ReplicaThrottle(
+            LeaderThrottle(config.admin, own),
+            ThrottleRecord(config.state_dir / f"throttle-{own}.json"),
+            own,
+            clock.now,
+        )
+        self._throttle = ThrottleTask(
+            self._throttled, clock, self._is_to_throttle, throttling.wake, self._throttled_now
+        )
+        self.workers = [looking, telling, cordoning, throttling]
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return self._throttled.warnings
 
     def decided(self, disks: DiskReport) -> None:
         self._cordon.decided(disks)
 
     def document(self, seconds: float) -> Mapping[str, object]:
         return {
-            "followers": follower_document(self._task.report, self._orders.report, seconds),
+            "followers": follower_document(self._task.report, self._orders.report, seconds, self._throttle.report),
             "cordon": cordon_document(self._cordon.report),
         }
 
@@ -174,8 +215,19 @@ class Followers(Feature):
         config = self.core.config
         return config.is_enforcing and bool(config.settings[keys.CORDON.name].value)
 
+    def _is_to_throttle(self) -> bool:
+        config = self.core.config
+        is_on = config.is_enforcing and bool(config.settings[keys.FOLLOWER_THROTTLE.name].value)
+        return is_on and follower_choice(config).action is not FollowerAction.SKIP
+
+    def _throttled_now(self, report: ThrottleReport) -> None:
+        held = 0 if report.held is None else report.held.partitions
+        self.core.board.put(catalogue.FOLLOWER_THROTTLED.single(held))
+        self._throttle_news.tell(report)
+
     def _saw(self, report: PeerReport) -> None:
         self._orders.decided(report)
+        self._throttle.decided(report)
         self._cordon.heard(report)
         self.core.board.put(*peer_families(report))
         self._news.peers(report)

@@ -19,6 +19,9 @@ TOPIC = "followers"
 _WHAT = {
     FollowerAction.SKIP: "it is not sent what it has no room for, leaves the ISR and catches up later",
     FollowerAction.FENCE: "Produce is refused for what it has no room for, and no replica falls behind",
+    FollowerAction.RESERVE: (
+        "an alert, and Produce goes on until its last reserve (brimline.follower.reserve.bytes), where it is refused"
+    ),
 }
 
 

@@ -9,11 +9,13 @@ that number. A gateway that does not know the number was started meanwhile, and 
 to be done changes from one action to the other, the first is taken back before the second is ordered.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from brimline.decide.admission import EXEMPT_TOPICS
 from brimline.decide.followers import Choice, FollowerAction
+from brimline.decide.reserve import Depth
 from brimline.documents.orders import FollowerFencesOrder, HeldFollower, HeldTopic, SkipsOrder
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
@@ -61,7 +63,7 @@ class FollowerOrders:
 
     def decided(self, peers: PeerReport) -> None:
         """From any thread; returns at once."""
-        is_news = _topics(peers.full) != _topics(self._peers.full)
+        is_news = _state(peers.full) != _state(self._peers.full)
         self._peers = peers
         if is_news:
             self._wake()
@@ -72,7 +74,7 @@ class FollowerOrders:
         full = peers.full if self._clock.seconds() < peers.counts_until else ()
         followers = tuple(_concerned(each, choice.action) for each in full)
         may_act = self._is_enforced and choice.obstacle is None
-        wanted = (choice.action, _topics(followers)) if may_act and any(each.partitions for each in followers) else None
+        wanted = (choice.action, _held(followers)) if may_act and any(each.held for each in followers) else None
         failure = None
         try:
             self._order(wanted, followers)
@@ -101,7 +103,7 @@ class FollowerOrders:
             return
         if wanted == before and self._renewed(wanted[0]):
             return
-        self._tell(wanted[0], followers)
+        self._tell(wanted[0], tuple(each for each in followers if each.held))
         self._in_force = wanted
 
     def _tell(self, action: FollowerAction, followers: tuple[FullFollower, ...]) -> None:
@@ -115,19 +117,26 @@ class FollowerOrders:
 def _concerned(follower: FullFollower, action: FollowerAction) -> FullFollower:
     """Kafka's own topics are skipped like all others, but Produce to them is never refused."""
     if action is FollowerAction.SKIP:
-        return follower
-    return FullFollower(
-        broker=follower.broker,
-        reason=follower.reason,
-        log_dirs=follower.log_dirs,
-        topics=tuple(topic for topic in follower.topics if topic.name not in EXEMPT_TOPICS),
-        failure=follower.failure,
-    )
+        return replace(follower, held=follower.topics)
+    topics = tuple(topic for topic in follower.topics if topic.name not in EXEMPT_TOPICS)
+    if action is FollowerAction.FENCE:
+        return replace(follower, topics=topics, held=topics)
+    held = (topic.only(_refused(topic, follower.depths.get(topic.log_dir, Depth.LIMIT))) for topic in topics)
+    return replace(follower, topics=topics, held=tuple(topic for topic in held if topic.partitions))
 
 
-def _topics(followers: tuple[FullFollower, ...]) -> Topics:
+def _refused(topic: LedTopic, depth: Depth) -> Collection[int]:
+    by_depth = {Depth.LIMIT: (), Depth.RESERVE: topic.critical, Depth.LAST: topic.partitions}
+    return by_depth[depth]
+
+
+def _state(followers: tuple[FullFollower, ...]) -> object:
     """Without the reasons: those have figures in them that change with every look."""
-    return {each.broker: each.topics for each in followers}
+    return {each.broker: (each.topics, each.depths) for each in followers}
+
+
+def _held(followers: tuple[FullFollower, ...]) -> Topics:
+    return {each.broker: each.held for each in followers}
 
 
 def _order(
@@ -135,19 +144,19 @@ def _order(
 ) -> SkipsOrder | FollowerFencesOrder:
     """``None`` renews what was said under that epoch."""
     if action is FollowerAction.SKIP:
-        skipped = None if followers is None else {int(each.broker): _held(each) for each in followers}
+        skipped = None if followers is None else {int(each.broker): _held_topics(each) for each in followers}
         return SkipsOrder(epoch=epoch, seconds=LEASE, followers=skipped)
     fenced = None if followers is None else {int(each.broker): _fenced(each) for each in followers}
     return FollowerFencesOrder(epoch=epoch, seconds=LEASE, followers=fenced)
 
 
-def _held(follower: FullFollower) -> tuple[HeldTopic, ...]:
+def _held_topics(follower: FullFollower) -> tuple[HeldTopic, ...]:
     return tuple(
         HeldTopic(topic=topic.name, topic_id=topic.topic_id, partitions=tuple(topic.partitions))
-        for topic in follower.topics
+        for topic in follower.held
     )
 
 
 def _fenced(follower: FullFollower) -> HeldFollower:
     reason = f"a follower's disk is full: broker {follower.broker}: {follower.reason}"
-    return HeldFollower(reason=reason, topics=_held(follower))
+    return HeldFollower(reason=reason, topics=_held_topics(follower))

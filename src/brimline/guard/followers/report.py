@@ -7,7 +7,8 @@ from brimline.decide.admission import why_full
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.followers import Choice, FollowerAction, choose_action
 from brimline.decide.peer_disks import Peer, PeerLogDir, PeerState
-from brimline.model import BrokerId, Failure
+from brimline.decide.reserve import Depth
+from brimline.model import BrokerId, Bytes, Failure
 from brimline.observe.cluster.log_dirs import LedTopic
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
@@ -22,12 +23,22 @@ class FullFollower:
     """How full which of its log dirs is."""
     log_dirs: tuple[str, ...] = ()
     topics: tuple[LedTopic, ...] = ()
+    depths: Mapping[str, Depth] = field(default_factory=dict)
+    """Log dir → how deep it is in what its limit leaves free."""
+    reserve: Bytes | None = None
+    """The smallest of its log dirs'."""
+    held: tuple[LedTopic, ...] = ()
+    """What is held back for it, or would be: all, or with ``reserve`` a part."""
     failure: Failure | None = None
     """Why it is not known which partitions there are led here; ``topics`` are then those known before."""
 
     @property
     def partitions(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics)
+
+    @property
+    def held_partitions(self) -> int:
+        return sum(len(topic.partitions) for topic in self.held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +87,9 @@ def follower_choice(config: GuardConfig) -> Choice:
         carries_replication=any(each.carries_replication for each in fronted),
         carries_clients=bool(fronted),
     )
+
+
+def follower_reserve(config: GuardConfig) -> Bytes | None:
+    """What the operator wants kept; ``None``: whatever is right."""
+    wish = config.number(keys.FOLLOWER_RESERVE)
+    return None if wish < 0 else Bytes(wish)

@@ -19,9 +19,10 @@ from datetime import timedelta
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import Peer, PeerState, aged, heard, next_question, patience_for
+from brimline.decide.reserve import depth_of, reserve_of
 from brimline.guard.followers.client import PATIENCE, PeerCluster
 from brimline.guard.followers.report import FullFollower, PeerReport, why_peer_is_full
-from brimline.model import BrokerId, BrokerLogDirs, Failure, ObservationFailed
+from brimline.model import BrokerId, BrokerLogDirs, Bytes, Failure, ObservationFailed
 from brimline.observe.cluster.log_dirs import LedTopic
 from brimline.service.clock import Clock
 
@@ -33,7 +34,7 @@ VOLUMES, DETAILS, BROKERS = "volumes", "details", "brokers"
 
 
 class FollowerTask:
-    """``limits`` and ``pace`` are asked before every step; ``chance`` gives numbers from 0 to 1."""
+    """``limits``, ``pace`` and ``reserve`` are asked before every step; ``chance`` gives numbers from 0 to 1."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class FollowerTask:
         pace: Callable[[], Pace],
         chance: Callable[[], float],
         changed: Callable[[PeerReport], None],
+        reserve: Callable[[], Bytes | None] = lambda: None,
     ) -> None:
         self._own = own
         self._cluster = cluster
@@ -52,6 +54,7 @@ class FollowerTask:
         self._pace = pace
         self._chance = chance
         self._changed = changed
+        self._reserve = reserve
         self._peers: dict[BrokerId, Peer] = {}
         self._due: dict[BrokerId, float] = {}
         self._list_at = clock.seconds()
@@ -127,16 +130,18 @@ class FollowerTask:
         self._heard(answers, limits, pace)
 
     def _ask_details(self, pace: Pace) -> None:
-        """Of those that answer; the others keep what was known of them."""
+        """Of those that answer; of the others what was there is known, and who leads it and is in sync is asked."""
         full, fresh = self._full(), self._freshly_full()
         self._known = {broker: topics for broker, topics in self._known.items() if broker in full}
-        if not fresh or (fresh == self._asked_about and self._clock.seconds() < self._details_at):
+        remembered = {broker: topics for broker, topics in self._known.items() if broker not in fresh}
+        asked = {**fresh, **dict.fromkeys(remembered, ())}
+        is_the_same, self._asked_about = asked == self._asked_about, asked
+        if not asked or (is_the_same and self._clock.seconds() < self._details_at):
             return
-        self._asked_about = fresh
         self._questions[DETAILS] += len(fresh)
         self._details_at = self._clock.seconds() + self._spread(min(pace.interval, LOOK_AT_LEADERS))
         try:
-            answers = self._cluster.followed(fresh)
+            answers = self._cluster.followed(fresh, remembered)
         except ObservationFailed as error:
             answers = dict.fromkeys(fresh, error.failure)
         self._unknown = {broker: answer for broker, answer in answers.items() if isinstance(answer, Failure)}
@@ -158,7 +163,7 @@ class FollowerTask:
         self.report = PeerReport(
             peers=tuple(peer for broker, peer in sorted(self._peers.items()) if broker != self._own),
             own=self._peers.get(self._own),
-            full=tuple(self._follower(broker, limits) for broker in sorted(self._full())),
+            full=tuple(self._follower(broker, limits, pace) for broker in sorted(self._full())),
             failure=failure,
             patience=patience,
             counts_until=now + patience,
@@ -166,19 +171,24 @@ class FollowerTask:
         )
         self._changed(self.report)
 
-    def _follower(self, broker: BrokerId, limits: DiskLimits) -> FullFollower:
-        full = self._peers[broker].full
+    def _follower(self, broker: BrokerId, limits: DiskLimits, pace: Pace) -> FullFollower:
+        peer = self._peers[broker]
+        full, wish, wait = peer.full, self._reserve(), next_question(peer, limits, pace)
+        spaces = {each.path: (each.space, each.readings) for each in full if each.space is not None}
+        reserves = {path: reserve_of(space, limits, wish, readings, wait) for path, (space, readings) in spaces.items()}
         return FullFollower(
             broker=broker,
             reason=" and ".join(why_peer_is_full(each, limits) for each in full),
             log_dirs=tuple(each.path for each in full),
             topics=self._known.get(broker, ()),
+            depths={path: depth_of(space, reserves[path]) for path, (space, _) in spaces.items()},
+            reserve=min(reserves.values(), default=None),
             failure=self._unknown.get(broker),
         )
 
     def _wait(self, pace: Pace, failure: Failure | None) -> float:
         now = self._clock.seconds()
-        moments = [self._list_at, *self._due.values(), *([self._details_at] if self._freshly_full() else [])]
+        moments = [self._list_at, *self._due.values(), *([self._details_at] if self._asked_about else [])]
         soonest = max(min(moments) - now, 0.0)
         return max(soonest, min(pace.interval, PATIENCE / timedelta(seconds=1))) if failure else soonest
 

@@ -14,12 +14,13 @@ from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import PeerState
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
-from brimline.model import BrokerId, human_span
+from brimline.model import BrokerId, human_bytes, human_span
 from brimline.service.log_lines import say
 
 _DOES = {
     FollowerAction.SKIP: ("are not replicated to it (skip)", "would not be replicated to it (skip)"),
     FollowerAction.FENCE: ("are refused to producers (fence)", "would be refused to producers (fence)"),
+    FollowerAction.RESERVE: ("are refused to producers (reserve)", "would be refused to producers (reserve)"),
 }
 WHAT_TO_DO = (
     "make room there: lower the retention of a topic, delete a topic or move replicas away; it ends by itself as soon "
@@ -36,6 +37,11 @@ def follower_sentence(follower: FullFollower, orders: OrderReport) -> str:
         return f"{who}; nothing there is led here"
     does, would = _DOES[orders.choice.action]
     led = f"the {_counted(follower.partitions, 'partition')} there that this broker leads"
+    if orders.choice.action is FollowerAction.RESERVE:
+        if not follower.held:
+            left = human_bytes(follower.reserve)
+            return f"{who}; producers of {led} go on, and are refused when less than {left} is usable there (reserve)"
+        led = f"{follower.held_partitions} of {led}"
     if orders.action is orders.choice.action:
         return f"{who}; {led} {does}"
     if not orders.is_enforced:
@@ -89,7 +95,7 @@ class FollowerNews:
 
     def orders(self, report: OrderReport) -> None:
         failure = None if report.failure is None else str(report.failure)
-        now = {each.broker: _phase(report, each.partitions) for each in report.followers}
+        now = {each.broker: _phase(report, each) for each in report.followers}
         for follower in report.followers:
             if self._full.get(follower.broker) == now[follower.broker] and failure == self._failure:
                 continue
@@ -137,6 +143,7 @@ class CordonNews:
         self._failure = failure
 
 
-def _phase(report: OrderReport, partitions: int) -> str:
+def _phase(report: OrderReport, follower: FullFollower) -> str:
     """What must change for a line to be worth it: not the figures."""
-    return f"{report.choice.action.value} {report.action is not None} {partitions > 0}"
+    depth = max(follower.depths.values(), default=None) if report.choice.action is FollowerAction.RESERVE else None
+    return f"{report.choice.action.value} {report.action is not None} {follower.partitions > 0} {depth}"

@@ -22,6 +22,7 @@ _BROKER = 4
 _SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3
 _OF_THIS_BROKER = 2
 """Where a value comes from: DYNAMIC_BROKER_CONFIG."""
+_DEFAULT = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,20 @@ def alter_own_dynamic_list(
         is_needed = bool(left) and set(left) != set(now.below)
         operation, value = (_SUBTRACT, _joined(remove)) if is_needed else (_DELETE, None)
         _alter(connection, broker, key, operation, value, deadline)
+
+
+def set_values(
+    connection: Connection, broker: BrokerId, key: str, deadline: Deadline
+) -> tuple[str | None, tuple[str, ...]]:
+    """This broker's own value, and whatever else is set below it; defaults do not count."""
+    found = [
+        (synonym.source, str(synonym.value))
+        for config in _described(connection, broker, key, deadline, with_synonyms=True)
+        for synonym in config.synonyms
+        if synonym.name == key and synonym.source != _DEFAULT
+    ]
+    own = next((value for source, value in found if source == _OF_THIS_BROKER), None)
+    return own, tuple(value for source, value in found if source != _OF_THIS_BROKER)
 
 
 def own_dynamic_value(connection: Connection, broker: BrokerId, key: str, deadline: Deadline) -> str | None:

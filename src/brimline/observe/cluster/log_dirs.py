@@ -10,15 +10,25 @@ log dir is full, and only of the partitions that this broker holds as well: of t
 it shares with any other one are few.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, LogDirDescription, TopicPartition
+from brimline.model import (
+    BrokerId,
+    BrokerLogDirs,
+    Failure,
+    FailureKind,
+    LogDirDescription,
+    ObservationFailed,
+    TopicPartition,
+)
 from brimline.model.failures import CLUSTER_AUTHORIZATION_FAILED
 from brimline.observe.client.connection import Connection, Deadline, ListedBroker
 from brimline.observe.client.requests import WireRequest
+from brimline.observe.cluster.configs import describe_topic_configs
 from brimline.observe.cluster.topics import Topic, describe_topics
 from brimline.wire.describe_log_dirs import DescribeLogDirsResponse, decode_response
 from brimline.wire.describe_log_dirs_request import (
@@ -87,15 +97,27 @@ def _refusal(broker: BrokerId, answer: DescribeLogDirsResponse) -> Failure | Non
 
 _NO_TOPICS: Mapping[str, list[int]] = {}
 _TOPICS_AT_ONCE = 500
+_MIN_IN_SYNC = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedTopic:
-    """Partitions of one topic, all led by this broker. ``topic_id`` is ``None`` before Kafka 2.8."""
+    """Partitions of one topic, in one log dir of a follower and led by this broker.
+
+    ``topic_id`` is ``None`` before Kafka 2.8.
+    """
 
     name: str
     topic_id: UUID | None
     partitions: tuple[int, ...]
+    log_dir: str = ""
+    critical: frozenset[int] = frozenset()
+    """Without the full followers these would have fewer in-sync replicas than ``min.insync.replicas``."""
+    lagging: frozenset[int] = frozenset()
+    """Those that this follower is not in sync with (behind, or newly put there), and nobody else but full followers."""
+
+    def only(self, partitions: Collection[int]) -> "LedTopic":
+        return replace(self, partitions=tuple(each for each in self.partitions if each in partitions))
 
 
 Followed = Mapping[BrokerId, tuple[LedTopic, ...] | Failure]
@@ -110,23 +132,68 @@ def ask_volumes(
 
 
 def ask_followed(
-    connection: Connection, own: BrokerId, full: Mapping[BrokerId, Collection[str]], deadline: Deadline, now: Clock
+    connection: Connection,
+    own: BrokerId,
+    full: Mapping[BrokerId, Collection[str]],
+    deadline: Deadline,
+    now: Clock,
+    remembered: Mapping[BrokerId, Collection[LedTopic]] | None = None,
 ) -> Followed:
-    """What ``own`` leads of the replicas in these log dirs. Raises ``ObservationFailed`` if ``own`` does not answer."""
+    """What ``own`` leads of the replicas in these log dirs. Raises ``ObservationFailed`` if ``own`` does not answer.
+
+    ``remembered`` are brokers that cannot be asked now, with what was in their full log dirs.
+    """
     held = describe_log_dirs(connection, [own], deadline, now)[own].answer()
     shared = _by_topic(_present(held.values()))
     answers = describe_log_dirs(connection, full, deadline.renewed(), now, shared) if shared else {}
     found = {
-        broker: set(_present(answer.log_dirs[path] for path in full[broker] if path in answer.log_dirs))
+        broker: {path: set(_present([answer.log_dirs[path]])) for path in full[broker] if path in answer.log_dirs}
         for broker, answer in answers.items()
         if answer.failure is None
     }
-    topics = _topics(connection, {each.topic for partitions in found.values() for each in partitions}, deadline)
+    for broker, topics_there in (remembered or {}).items():
+        found[broker] = defaultdict(set)
+        for each in topics_there:
+            found[broker][each.log_dir] |= {TopicPartition(each.name, number) for number in each.partitions}
+    without_room: dict[TopicPartition, set[BrokerId]] = defaultdict(set)
+    for broker, log_dirs in found.items():
+        for partitions in log_dirs.values():
+            for partition in partitions:
+                without_room[partition].add(broker)
+    names = {each.topic for each in without_room}
+    topics = _topics(connection, names, deadline)
+    minimum = _fewest_in_sync(connection, own, names, deadline)
     return {
         **dict.fromkeys(full, ()),
         **{broker: answer.failure for broker, answer in answers.items() if answer.failure is not None},
-        **{broker: tuple(_led(own, partitions, topics)) for broker, partitions in found.items()},
+        **{
+            broker: tuple(
+                led
+                for path, partitions in log_dirs.items()
+                for led in _led(own, broker, path, partitions, topics, minimum, without_room)
+            )
+            for broker, log_dirs in found.items()
+        },
     }
+
+
+def _fewest_in_sync(
+    connection: Connection, own: BrokerId, names: Collection[str], deadline: Deadline
+) -> Mapping[str, int]:
+    """``min.insync.replicas`` of these topics, as their leader has it; what it does not tell is missing."""
+    told: dict[str, int] = {}
+    ordered = sorted(names)
+    for start in range(0, len(ordered), _TOPICS_AT_ONCE):
+        some = ordered[start : start + _TOPICS_AT_ONCE]
+        try:
+            answers = describe_topic_configs(connection, some, [_MIN_IN_SYNC], deadline.renewed(), own)
+        except ObservationFailed:
+            continue
+        for name, config in answers.items():
+            value = None if isinstance(config, Failure) else config.get(_MIN_IN_SYNC)
+            if value is not None and value.isdecimal():
+                told[name] = int(value)
+    return told
 
 
 def _present(log_dirs: Iterable[LogDirDescription]) -> Iterable[TopicPartition]:
@@ -152,11 +219,31 @@ def _topics(connection: Connection, names: Collection[str], deadline: Deadline) 
     return topics
 
 
-def _led(own: BrokerId, partitions: Iterable[TopicPartition], topics: Mapping[str, Topic]) -> Iterable[LedTopic]:
+def _led(
+    own: BrokerId,
+    follower: BrokerId,
+    log_dir: str,
+    partitions: Iterable[TopicPartition],
+    topics: Mapping[str, Topic],
+    minimum: Mapping[str, int],
+    without_room: Mapping[TopicPartition, Set[BrokerId]],
+) -> Iterable[LedTopic]:
     for name, numbers in sorted(_by_topic(partitions).items()):
         topic = topics.get(name)
         if topic is None or topic.error is not None:
             continue
         led = tuple(sorted(number for number in numbers if topic.leaders.get(number) == own))
-        if led:
-            yield LedTopic(name=name, topic_id=topic.topic_id, partitions=led)
+        if not led:
+            continue
+        fewest = minimum.get(name)
+        there = {each: without_room[TopicPartition(name, each)] for each in led}
+        left = {each: len(topic.in_sync[each] - there[each]) for each in led}
+        behind = {each: topic.replicas[each] - topic.in_sync[each] for each in led}
+        yield LedTopic(
+            name=name,
+            topic_id=topic.topic_id,
+            partitions=led,
+            log_dir=log_dir,
+            critical=frozenset(each for each in led if fewest is None or left[each] < fewest),
+            lagging=frozenset(each for each in led if follower in behind[each] <= there[each]),
+        )

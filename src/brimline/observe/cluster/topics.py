@@ -8,7 +8,7 @@ Which cluster is it? Two that happen to have a broker 1 must not be taken for on
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,8 @@ class Topic:
     topic_id: UUID | None
     leaders: Mapping[int, BrokerId | None]
     error: KafkaError | None
+    replicas: Mapping[int, frozenset[BrokerId]] = field(default_factory=dict)
+    in_sync: Mapping[int, frozenset[BrokerId]] = field(default_factory=dict)
     is_internal: bool = False
     may_delete: bool | None = None
     """Whether this principal may delete its records; ``None`` where that was not asked."""
@@ -64,6 +66,14 @@ def _topic(answer: "MetadataRequest", *, with_rights: bool) -> Topic:
             for partition in answer.partitions
         },
         error=KafkaError(answer.error_code) if answer.error_code else None,
+        replicas={
+            partition.partition_index: frozenset(BrokerId(each) for each in partition.replica_nodes)
+            for partition in answer.partitions
+        },
+        in_sync={
+            partition.partition_index: frozenset(BrokerId(each) for each in partition.isr_nodes)
+            for partition in answer.partitions
+        },
         is_internal=bool(answer.is_internal),
         may_delete=_DELETE in answer.authorized_operations if with_rights else None,
     )

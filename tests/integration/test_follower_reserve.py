@@ -1,0 +1,222 @@
+"""One disk of three is full, and replication does not pass a gateway: the leader's producers go on until the reserve.
+
+Three brokers, three replicas each. Only the leader has a guard and a gateway; the full broker is found by what it says.
+A volume of 192 MiB whose limit is 80 % has 38 MiB free at its limit: the reserve is 19 MiB, its last half 9.6 MiB.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from kafka import TopicPartition as ClientPartition
+
+from brimline import ClientConfig
+from brimline.model import BrokerId, Bytes
+from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.replication_throttle import look_at_throttle
+from brimline.sandbox import Sandbox
+from tests.integration.full_disks import (
+    SMALL_SEGMENTS,
+    admin_client,
+    clean_up,
+    end_offset,
+    refused_batches,
+    wait_for_refusal,
+)
+from tests.integration.full_followers import (
+    BROKERS,
+    FOLLOWER,
+    FULL,
+    HEALTHY,
+    LEADER,
+    MIB,
+    OTHER_FOLLOWER,
+    RESTARTED,
+    SHRINKING,
+    Guarded,
+    acknowledged,
+    create_spread_topic,
+    doctor,
+    fill_follower,
+    guarded,
+    load_on,
+    replica,
+    signs_of_death,
+    size,
+    three_brokers,
+    verify_same_everywhere,
+)
+from tests.integration.replicated import InSync, in_sync, wait_for_isr
+from tests.waiting import PATIENCE_SECONDS, eventually
+
+pytestmark = pytest.mark.integration
+
+BEYOND_THE_LIMIT = Bytes(30 * MIB)
+IN_THE_RESERVE = Bytes(12 * MIB)
+
+
+@pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with Sandbox(three_brokers(request.param)) as running:
+        yield running
+
+
+PATIENT = {"disk.usage.check.interval.ms": "60000"}
+"""What a broker that is away said last counts for three of these: longer than a busy machine takes to start one."""
+ONE_BATCH_AT_A_TIME = {"replica.fetch.max.bytes": "1", "replica.fetch.response.max.bytes": "1"}
+"""A backlog of thousands of batches then takes a follower longer than a guard needs to see it, on any machine."""
+
+
+@pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
+def slow(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with Sandbox(three_brokers(request.param, {**SHRINKING, **RESTARTED, **ONE_BATCH_AT_A_TIME})) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def clean(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    for name in ("sandbox", "slow"):
+        if name in request.fixturenames:
+            clean_up(request.getfixturevalue(name))
+
+
+def full(leader: Guarded) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = leader.guard.state()["followers"]["full"]
+    return found
+
+
+def held_back(leader: Guarded) -> list[int]:
+    return [int(each["heldBackPartitions"]) for each in full(leader)]
+
+
+def test_produce_goes_on_until_the_last_reserve_is_refused_then_and_recovers(sandbox: Sandbox, tmp_path: Path) -> None:
+    topic, strict = "orders", "strict"
+    with guarded(sandbox, tmp_path) as leader:
+        eventually(lambda: leader.guard.state()["followers"] is not None)
+        create_spread_topic(sandbox, topic)
+        create_spread_topic(sandbox, strict, {**SMALL_SEGMENTS, "min.insync.replicas": "3"})
+        with load_on(sandbox, topic) as load, InSync(sandbox, topic, FULL) as watched:
+            first = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
+            eventually(lambda: [each["broker"] for each in full(leader)] == [FOLLOWER])
+            eventually(lambda: "go on, and are refused when less than" in full(leader)[0]["does"])
+            stored = acknowledged(load, FULL)
+            eventually(lambda: acknowledged(load, FULL) > stored + 200)
+            assert (refused_batches(leader.gateway, topic), leader.gateway.state()["followerFences"]) == (0, [])
+            assert "reserve, because followers fetch from this broker past its gateway" in doctor(sandbox)
+
+            # What would fall below min.insync.replicas without this follower is refused first.
+            second = fill_follower(sandbox, leave_free=IN_THE_RESERVE)
+            eventually(lambda: held_back(leader) == [1])
+            (fence,) = leader.gateway.state()["followerFences"]
+            assert (fence["follower"], fence["partitions"]) == (FOLLOWER, 1)
+            stored = acknowledged(load, FULL)
+            eventually(lambda: acknowledged(load, FULL) > stored + 100)
+            assert refused_batches(leader.gateway, topic) == 0
+
+            wait_for_refusal(leader.gateway, topic, beyond=20)
+            eventually(lambda: held_back(leader) == [2])
+            stopped_at, went_on_at = size(sandbox, topic, LEADER, FULL), acknowledged(load, HEALTHY)
+            eventually(lambda: acknowledged(load, HEALTHY) > went_on_at + 200)
+            assert {size(sandbox, topic, broker, FULL) for broker in BROKERS} == {stopped_at}
+
+            stored = acknowledged(load, FULL)
+            sandbox.unfill(first)
+            sandbox.unfill(second)
+            eventually(lambda: acknowledged(load, FULL) > stored + 200)
+            eventually(lambda: leader.gateway.state()["followerFences"] == [])
+            eventually(lambda: watched.looks > 5)
+        assert watched.seen == {frozenset(BROKERS)}
+        verify_same_everywhere(sandbox, topic, load)
+    assert signs_of_death(sandbox) == []
+
+
+def write_single_batches(sandbox: Sandbox, topic: str, partition: int, count: int) -> None:
+    """Of 2,000 bytes each, all stored by the leader."""
+    producer = Producer({"bootstrap.servers": sandbox.admin_servers, "batch.num.messages": 1, "acks": 1})
+    before = end_offset(sandbox, topic, partition)
+    for _ in range(count):
+        producer.produce(topic, bytes(2000), partition=partition)
+        producer.poll(0)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+    eventually(lambda: end_offset(sandbox, topic, partition) == before + count)
+
+
+def throttle(leader: Guarded) -> dict[str, Any]:
+    found: dict[str, Any] = leader.guard.state()["followers"]["throttle"] or {"partitions": 0}
+    return found
+
+
+def questions(leader: Guarded) -> float:
+    return leader.guard.samples("brimline_peer_questions_total")['kind="volumes"']
+
+
+def reassign(sandbox: Sandbox, topic: str, replicas: list[int]) -> None:
+    with admin_client(sandbox) as client:
+        client.alter_partition_reassignments({ClientPartition(topic, FULL): replicas})
+
+
+def throttles(sandbox: Sandbox, topic: str) -> tuple[str | None, str]:
+    """The leader's own rate, and the topic's list."""
+    patience = Deadline(timedelta(seconds=PATIENCE_SECONDS))
+    connection = Connection(ClientConfig.from_properties(sandbox.admin_servers))
+    try:
+        seen = look_at_throttle(connection, BrokerId(LEADER), patience)
+    finally:
+        connection.close()
+    return seen.own_rate, seen.lists.get(topic, "")
+
+
+def verify_hardly_grows(sandbox: Sandbox, leader: Guarded, topic: str) -> None:
+    """A throttle is a rate over a window: a batch may pass now and then."""
+    begun_at = size(sandbox, topic, FOLLOWER, FULL)
+    asked = questions(leader)
+    eventually(lambda: questions(leader) > asked + 20)
+    assert size(sandbox, topic, FOLLOWER, FULL) < begun_at + MIB
+    assert size(sandbox, topic, FOLLOWER, FULL) < size(sandbox, topic, LEADER, FULL) / 2
+    assert FOLLOWER not in in_sync(sandbox, topic, FULL)
+
+
+@pytest.mark.long
+def test_a_newly_assigned_and_a_lagging_replica_of_a_full_disk_stop_growing(slow: Sandbox, tmp_path: Path) -> None:
+    """The guard is killed in between: the next one goes on, and takes the throttle back when there is room."""
+    sandbox, topic = slow, "orders"
+    create_spread_topic(sandbox, topic)
+    reassign(sandbox, topic, [LEADER, OTHER_FOLLOWER])
+    eventually(lambda: not replica(sandbox, topic, FOLLOWER, FULL).is_dir())
+    write_single_batches(sandbox, topic, FULL, 10_000)
+    foreign = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
+    (tmp_path / "again").mkdir()
+    with guarded(sandbox, tmp_path, added=PATIENT) as leader:
+        eventually(lambda: [each["broker"] for each in full(leader)] == [FOLLOWER])
+        with admin_client(sandbox) as client:
+            client.alter_replica_log_dirs({(topic, FULL, FOLLOWER): str(sandbox.broker(FOLLOWER).log_dirs[0])})
+        reassign(sandbox, topic, BROKERS)
+        eventually(lambda: throttle(leader)["partitions"] == 1)
+        verify_hardly_grows(sandbox, leader, topic)
+        leader.guard.process.kill()
+        leader.guard.process.wait(PATIENCE_SECONDS)
+        assert throttles(sandbox, topic) == ("1", f"{FULL}:{LEADER}")
+    with guarded(sandbox, tmp_path / "again", added=PATIENT) as leader:
+        eventually(lambda: throttle(leader)["partitions"] == 1)
+        verify_hardly_grows(sandbox, leader, topic)
+        sandbox.unfill(foreign)
+        wait_for_isr(sandbox, topic, {FULL: BROKERS})
+        eventually(lambda: leader.guard.state()["followers"]["throttle"] is None)
+        assert throttles(sandbox, topic) == (None, "")
+
+        # The same disk is full again, and its broker is away for a while.
+        foreign = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
+        eventually(lambda: [each["partitions"] for each in full(leader)] == [1])
+        sandbox.broker(FOLLOWER).stop()
+        write_single_batches(sandbox, topic, FULL, 10_000)
+        eventually(lambda: throttle(leader)["partitions"] == 1)
+        sandbox.broker(FOLLOWER).start()
+        verify_hardly_grows(sandbox, leader, topic)
+        sandbox.unfill(foreign)
+        wait_for_isr(sandbox, topic, {FULL: BROKERS})
+        eventually(lambda: throttles(sandbox, topic) == (None, ""))
+    assert signs_of_death(sandbox) == []
