@@ -121,6 +121,7 @@ class Skips:
     bytes_withheld: int = 0
     sessions_restarted: int = 0
     answers_not_understood: int = 0
+    fetches_passed_unread: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

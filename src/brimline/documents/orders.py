@@ -148,6 +148,7 @@ class Answer:
     error: object = "the gateway refuses, and does not say why"
     state: object = None
     in_force: object = None
+    passed_unread: object = None
 
 
 def _limit(limit: Any) -> Any:

@@ -57,6 +57,8 @@ class GatewayClient:
     def __init__(self, path: Path | str, timeout: float = TIMEOUT) -> None:
         self.path = Path(path)
         self.timeout = timeout
+        self.passed_unread = 0
+        """Fetches that the gateway had to pass unread although something is skipped, by its last answer."""
         self._socket: socket.socket | None = None
 
     def __enter__(self) -> "GatewayClient":
@@ -89,7 +91,9 @@ class GatewayClient:
 
     def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool:
         """What is done for followers that have no room; whether it is in force now."""
-        return self._ask(order).in_force is True
+        answer = self._ask(order)
+        self.passed_unread = answer.passed_unread if isinstance(answer.passed_unread, int) else 0
+        return answer.in_force is True
 
     def limit_addresses(self, order: AddressLimitsOrder) -> None:
         self._ask(order)

@@ -142,11 +142,12 @@ class GatewayCommands:
         if not self._can_skip:
             raise BadInput("this gateway does not stand between the brokers, or only observes: it cannot skip anything")
         if order.followers is None:
-            return {"inForce": self._skips.renew(epoch=order.epoch, seconds=order.seconds)}
+            is_in_force = self._skips.renew(epoch=order.epoch, seconds=order.seconds)
+            return {"inForce": is_in_force, "passedUnread": self._forwarder.counters.fetches.passed_unread}
         before = self._skips.snapshot.followers
         self._skips.put(order.followers, epoch=order.epoch, seconds=order.seconds)
         _say_skips(before, self._skips.snapshot.followers)
-        return {"inForce": True}
+        return {"inForce": True, "passedUnread": self._forwarder.counters.fetches.passed_unread}
 
     def _fence_followers(self, order: FollowerFencesOrder) -> Json:
         if order.followers is None:
@@ -179,6 +180,7 @@ class GatewayCommands:
             bytes_withheld=counted.withheld_bytes,
             sessions_restarted=counted.restarted,
             answers_not_understood=counted.not_understood,
+            fetches_passed_unread=counted.passed_unread,
         )
 
     def _fence(self, order: FenceOrder) -> Json:

@@ -93,6 +93,8 @@ class FetchCounters:
     """Sessions that had begun unseen, and were ended."""
     not_understood: int = 0
     """Answers that could not be read; their connections are left alone."""
+    passed_unread: int = 0
+    """Requests that may be a follower's and passed, since their version is not known here or they cannot be read."""
 
 
 @dataclass(slots=True)

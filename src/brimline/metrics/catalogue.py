@@ -433,6 +433,11 @@ GATEWAY_SESSIONS_RESTARTED = _counter(
 GATEWAY_FETCHES_NOT_UNDERSTOOD = _counter(
     "gateway_fetches_not_understood", "Answers to fetches that could not be read and passed; nothing is skipped there."
 )
+GATEWAY_FETCHES_PASSED_UNREAD = _counter(
+    "gateway_fetches_passed_unread",
+    "Fetches that may be a follower's and passed although something is skipped: of a version that is not known here, "
+    "or not readable.",
+)
 
 CATALOGUE: tuple[Metric, ...] = tuple(each for each in tuple(globals().values()) if isinstance(each, Metric))
 """In the order in which they are declared above."""

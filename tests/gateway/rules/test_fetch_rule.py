@@ -15,6 +15,7 @@ from brimline.gateway.counters import Counters, FetchCounters
 from brimline.gateway.net.connection import Connection, Judge
 from brimline.gateway.rules.fetch_rule import FetchRule, fetch_rules
 from brimline.gateway.rules.follower_orders import FollowerSkips
+from brimline.wire.fetch import MAX_VERSION, MIN_VERSION
 from brimline.wire.request_stream import Request as CollectedRequest
 from tests.gateway.peers import Backend, Client, frame, requests_from, running
 from tests.waiting import PATIENCE_SECONDS
@@ -299,6 +300,25 @@ def test_a_request_that_cannot_be_read_passes(three: Three) -> None:
 
     assert three.client.read_frame() == frame((1).to_bytes(4) + b"whatever")
     assert three.broker.requests.get(timeout=PATIENCE_SECONDS) == odd
+    assert three.counters.passed_unread == 1
+
+
+@pytest.mark.parametrize("version", [MIN_VERSION - 1, MAX_VERSION + 1])
+def test_a_version_that_is_not_known_passes_and_is_counted_while_something_is_skipped(
+    three: Three, version: int
+) -> None:
+    later = frame(b"\0\1" + version.to_bytes(2) + (1).to_bytes(4) + b"\xff\xff" + b"of another version")
+    counted = []
+    for is_skipped in (False, True):
+        if is_skipped:
+            three.skip(SKIPPED)
+        three.broker.answers.put(frame((1).to_bytes(4) + b"whatever"))
+        three.client.send(later)
+        assert three.client.read_frame() == frame((1).to_bytes(4) + b"whatever")
+        assert three.broker.requests.get(timeout=PATIENCE_SECONDS) == later
+        counted.append(three.counters.passed_unread)
+
+    assert counted == [0, 1]
 
 
 def test_everything_but_fetch_is_judged_as_on_any_listener(three: Three) -> None:

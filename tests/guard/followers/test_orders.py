@@ -38,6 +38,7 @@ class GatewayInMemory:
         self.told: list[tuple[str, Mapping[str, Any] | None]] = []
         self.seconds: set[float] = set()
         self.problem: Exception | None = None
+        self.passed_unread = 0
         self._epochs: dict[str, int] = {}
 
     def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool:
@@ -193,6 +194,19 @@ def test_a_reserve_refuses_nothing_before_it_has_to(tasked: Tasked, depth: Depth
         assert f"{len(refused)} of the 4 partitions there that this broker leads are refused" in tasked.words()
     assert report.followers[0].partitions == 4
     assert report.followers[0].held_partitions == len(refused or [])
+
+
+def test_what_passes_unread_is_not_called_held_back(tasked: Tasked) -> None:
+    tasked.full(ORDERS)
+    before = tasked.step()
+    tasked.gateway.passed_unread = 3
+    leaking = tasked.step()
+    said = tasked.words()
+    tasked.clock.tick(LEASE)
+    after = tasked.step()
+
+    assert [before.holds, leaking.holds, after.holds] == [True, False, True]
+    assert "fetches of a version that this gateway does not know pass unread" in said
 
 
 def test_a_disk_that_comes_deeper_is_news(tasked: Tasked) -> None:

@@ -7,8 +7,9 @@ the broker agree again on their session (``decide.followers``). Everything else 
 **Nothing is answered here.** Even a fetch of which nothing is left goes to the broker, which answers it in its own
 order, with its own throttling, and to nobody who has not logged in. Only its answer is added to.
 
-**Fail open.** A request that cannot be read passes; the broker closes the connection then. After an answer that cannot
-be read the follower's session is ended, and then its connection is left alone for good.
+**Fail open.** A request that cannot be read, or is of a version that is not known here, passes and is counted: the
+guard then does not call anything held back. (The broker closes the connection of one that it cannot read either.) After
+an answer that cannot be read the follower's session is ended, and then its connection is left alone for good.
 """
 
 from collections.abc import Callable
@@ -62,10 +63,12 @@ class FetchRule:
             return self._others.wants(api_key, version)
         if self._session is None and not self._skips.snapshot.followers:
             return False
-        is_wanted = self._has_something_to_do() and MIN_VERSION <= version <= MAX_VERSION
-        if not is_wanted:
+        has_something_to_do, is_known = self._has_something_to_do(), MIN_VERSION <= version <= MAX_VERSION
+        if not (has_something_to_do and is_known):
             self._session = None
-        return is_wanted
+        if has_something_to_do and not is_known:
+            self._counters.passed_unread += 1
+        return has_something_to_do and is_known
 
     def judge(self, connection: Connection, request: Request) -> None:
         if request.api_key != API_KEY:
@@ -75,6 +78,7 @@ class FetchRule:
             index = index_fetch(request.payload, request.version)
         except WireError:
             self._session = None
+            self._counters.passed_unread += 1
             connection.forward([request.frame], request.correlation_id)
             return
         if index.replica_id < 0:

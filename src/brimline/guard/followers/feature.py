@@ -92,8 +92,8 @@ def _follower(follower: FullFollower, orders: OrderReport) -> FollowerDocument:
         broker=follower.broker,
         log_dirs=follower.log_dirs,
         partitions=follower.partitions,
-        held_back=orders.action is not None and follower.held_partitions > 0,
-        held_back_partitions=follower.held_partitions if orders.action is not None else 0,
+        held_back=orders.holds and follower.held_partitions > 0,
+        held_back_partitions=follower.held_partitions if orders.holds else 0,
         failure=FailureDocument.of(follower.failure),
         does=follower_sentence(follower, orders),
         what_to_do=WHAT_TO_DO,
@@ -127,7 +127,7 @@ def peer_families(report: PeerReport) -> list[MetricFamily]:
 
 def order_families(report: OrderReport) -> list[MetricFamily]:
     rows = tuple((str(each.broker), report.choice.action.value) for each in report.followers)
-    is_done = report.action is not None
+    is_done = report.holds
     return [
         catalogue.FOLLOWER_PARTITIONS.family(rows, [each.partitions for each in report.followers]),
         catalogue.FOLLOWER_HELD_BACK.family(

@@ -33,6 +33,9 @@ Topics = Mapping[BrokerId, tuple[LedTopic, ...]]
 class HoldingGateway(Protocol):
     """What is asked of the gateway; ``GatewayClient`` asks a real one."""
 
+    passed_unread: int
+    """Fetches since its start that it had to pass unread, as of its last answer."""
+
     def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool: ...
 
 
@@ -59,6 +62,8 @@ class FollowerOrders:
         self._epoch = 0
         self._in_force: tuple[FollowerAction, Topics] | None = None
         """What the gateway was told last; ``None``: nothing, or nobody knows."""
+        self._passed_before = 0
+        self._leaks_until = 0.0
         self.report = OrderReport(choice=choice(), is_enforced=is_enforced)
 
     def decided(self, peers: PeerReport) -> None:
@@ -90,9 +95,18 @@ class FollowerOrders:
             action=None if self._in_force is None else self._in_force[0],
             followers=followers,
             failure=failure,
+            leaks=self._leaks(),
         )
         self._changed(self.report)
         return RENEW if wanted is not None or followers else _UNTIL_WOKEN
+
+    def _leaks(self) -> bool:
+        """Whether a fetch passed unread a short while ago: then it is not known that a follower is held back."""
+        now, passed = self._clock.seconds(), self._gateway.passed_unread
+        if self._in_force is not None and self._in_force[0] is FollowerAction.SKIP and passed > self._passed_before:
+            self._leaks_until = now + LEASE
+        self._passed_before = passed
+        return now < self._leaks_until
 
     def _order(self, wanted: tuple[FollowerAction, Topics] | None, followers: tuple[FullFollower, ...]) -> None:
         before = self._in_force

@@ -73,6 +73,12 @@ class OrderReport:
     action: FollowerAction | None = None
     followers: tuple[FullFollower, ...] = ()
     failure: Failure | None = None
+    leaks: bool = False
+    """Fetches passed the gateway unread, so that nobody knows whether what is skipped is held back."""
+
+    @property
+    def holds(self) -> bool:
+        return self.action is not None and not self.leaks
 
 
 def why_peer_is_full(log_dir: PeerLogDir, limits: DiskLimits) -> str:

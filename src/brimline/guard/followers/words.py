@@ -42,6 +42,11 @@ def follower_sentence(follower: FullFollower, orders: OrderReport) -> str:
             left = human_bytes(follower.reserve)
             return f"{who}; producers of {led} go on, and are refused when less than {left} is usable there (reserve)"
         led = f"{follower.held_partitions} of {led}"
+    if orders.action is orders.choice.action and orders.leaks:
+        return (
+            f"{who}; {led} should not be replicated to it, but fetches of a version that this gateway does not know "
+            "pass unread: upgrade brimline, or choose brimline.follower.action=reserve"
+        )
     if orders.action is orders.choice.action:
         return f"{who}; {led} {does}"
     if not orders.is_enforced:
@@ -146,4 +151,4 @@ class CordonNews:
 def _phase(report: OrderReport, follower: FullFollower) -> str:
     """What must change for a line to be worth it: not the figures."""
     depth = max(follower.depths.values(), default=None) if report.choice.action is FollowerAction.RESERVE else None
-    return f"{report.choice.action.value} {report.action is not None} {follower.partitions > 0} {depth}"
+    return f"{report.choice.action.value} {report.holds} {follower.partitions > 0} {depth}"

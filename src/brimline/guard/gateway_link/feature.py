@@ -154,6 +154,7 @@ def _skipped(skipped: Skips) -> list[MetricFamily]:
         catalogue.GATEWAY_WITHHELD_BYTES.single(skipped.bytes_withheld),
         catalogue.GATEWAY_SESSIONS_RESTARTED.single(skipped.sessions_restarted),
         catalogue.GATEWAY_FETCHES_NOT_UNDERSTOOD.single(skipped.answers_not_understood),
+        catalogue.GATEWAY_FETCHES_PASSED_UNREAD.single(skipped.fetches_passed_unread),
     ]
 
 
