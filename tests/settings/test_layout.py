@@ -107,6 +107,15 @@ def test_a_listener_that_the_brokers_share_with_clients_goes_past() -> None:
     assert why_past("PLAINTEXT", broker=broker) is Bypass.INTER_BROKER
 
 
+def test_the_controllers_orders_are_never_fronted() -> None:
+    """Of a cluster with ZooKeeper: a listener of its own, which is advertised like the others."""
+    broker = FRONTED.replace("OTHER:", "CONTROL:PLAINTEXT,OTHER:").replace(
+        "listeners=CLIENT", "control.plane.listener.name=CONTROL\nlisteners=CONTROL://127.0.0.1:19095,CLIENT", 1
+    )
+
+    assert why_past("CONTROL", broker=broker) is Bypass.CONTROL_PLANE
+
+
 def test_the_listener_of_the_brokers_is_fronted_only_if_it_is_named() -> None:
     broker = FRONTED.replace("ADMIN://127.0.0.1:9093\nlistener", "ADMIN://broker7.example.org:9193\nlistener")
     assert why_past("ADMIN", broker=broker) is Bypass.INTER_BROKER

@@ -96,6 +96,7 @@ class Bypass(Enum):
     """Why the gateway does not stand in front of a listener; the value completes "it goes past the gateway: …"."""
 
     CONTROLLER = "it belongs to the controllers"
+    CONTROL_PLANE = "the controller tells the broker over it what to do (control.plane.listener.name)"
     INTER_BROKER = "the brokers use it among themselves"
     REMOTE_LOG_METADATA = "the brokers write the remote log metadata over it, which no full disk may stop"
     ADMIN = "the guard's own client uses it"
@@ -108,7 +109,13 @@ class Bypass(Enum):
     @property
     def is_for_clients(self) -> bool:
         """Whether it is, or may be, a listener that producers use."""
-        return self not in (Bypass.CONTROLLER, Bypass.INTER_BROKER, Bypass.REMOTE_LOG_METADATA, Bypass.ADMIN)
+        return self not in (
+            Bypass.CONTROLLER,
+            Bypass.CONTROL_PLANE,
+            Bypass.INTER_BROKER,
+            Bypass.REMOTE_LOG_METADATA,
+            Bypass.ADMIN,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +212,8 @@ def _why_past(bound: Listener, broker: BrokerProperties, wishes: GatewayWishes) 
     name = bound.name
     if name in broker.controller_listeners:
         return Bypass.CONTROLLER
+    if name == broker.control_plane_listener:
+        return Bypass.CONTROL_PLANE
     if name == broker.inter_broker_listener and name not in wishes.listeners:
         return Bypass.INTER_BROKER
     if name == broker.remote_log_metadata_listener and broker.is_remote_storage_enabled:

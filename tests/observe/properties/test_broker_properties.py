@@ -37,6 +37,20 @@ def test_duplicates_collapse_with_a_warning() -> None:
     assert "more than once" in reader.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ("broker.id=1\nzookeeper.connect=zk:2181", True),
+        ("node.id=1\nprocess.roles=broker", False),
+        ("node.id=1\nprocess.roles=broker\nzookeeper.connect=zk:2181", False),
+    ],
+)
+def test_a_cluster_with_zookeeper_is_named_as_unsupported(text: str, *, is_named: bool) -> None:
+    _, reader = read(text)
+
+    assert any("ZooKeeper is not supported" in warning for warning in reader.warnings) is is_named
+
+
 def test_a_relative_log_dir_is_refused_by_name_without_the_brokers_directory() -> None:
     _, reader = read("node.id=1\nlog.dirs=data,/b")
 

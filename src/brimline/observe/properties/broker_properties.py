@@ -26,6 +26,7 @@ KEYS = frozenset(
     {
         "advertised.listeners",
         "broker.id",
+        "control.plane.listener.name",
         "controller.listener.names",
         "inter.broker.listener.name",
         "listener.security.protocol.map",
@@ -43,9 +44,13 @@ KEYS = frozenset(
         "security.inter.broker.protocol",
         "socket.request.max.bytes",
         "ssl.client.auth",
+        "zookeeper.connect",
     }
 )
 """The keys of Kafka's own that are read here; no others are looked at."""
+WITH_ZOOKEEPER = (
+    "a cluster with ZooKeeper is not supported: Brimline is tested with KRaft alone; migrate it first (Kafka 3.9 can)"
+)
 _CLIENT_AUTH = "ssl.client.auth"
 _LARGEST_REQUEST = "socket.request.max.bytes"
 _DEFAULT_LARGEST_REQUEST = 100 * 1024 * 1024
@@ -102,6 +107,8 @@ class BrokerProperties:
     is_remote_storage_enabled: bool
     bound_listeners: Mapping[str, Listener]
     controller_listeners: tuple[str, ...]
+    control_plane_listener: str | None
+    """Only with ZooKeeper: over it the controller tells the broker what to do."""
     remote_log_metadata_listener: str | None
     client_auth: Mapping[str, ClientAuth]
     """By listener, as it counts there if the listener speaks TLS."""
@@ -125,6 +132,8 @@ class BrokerPropertiesReader:
         roles = _names(self._reader.text("process.roles") or "")
         if roles and "broker" not in roles:
             self._refuse("process.roles", "this file is of a controller, which has no log dirs to guard")
+        if not roles and self._reader.text("zookeeper.connect"):
+            self.warnings.append(f"{self._where('zookeeper.connect')}: {WITH_ZOOKEEPER}")
         log_dirs = self._log_dirs()
         bound = self._parse_listeners("listeners", _DEFAULT_LISTENERS)
         controllers = tuple(name.upper() for name in _names(self._reader.text("controller.listener.names") or ""))
@@ -139,6 +148,7 @@ class BrokerPropertiesReader:
             is_remote_storage_enabled=(self._reader.text("remote.log.storage.system.enable") or "").lower() == "true",
             bound_listeners=bound,
             controller_listeners=controllers,
+            control_plane_listener=(self._reader.text("control.plane.listener.name") or "").upper() or None,
             remote_log_metadata_listener=(self._reader.text("remote.log.metadata.manager.listener.name") or "").upper()
             or None,
             client_auth={name: self._client_auth(listener) for name, listener in bound.items()},
