@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox
@@ -46,8 +47,8 @@ from tests.integration.full_followers import (
 from tests.integration.gatewayed import gateway, state_dir
 from tests.integration.guarded import guard
 from tests.integration.reclaim_world import reclaim_keys
-from tests.integration.replicated import InSync, wait_for_isr
-from tests.waiting import eventually
+from tests.integration.replicated import InSync, in_sync, wait_for_isr
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -158,6 +159,37 @@ def test_reclaim_frees_the_disk_of_a_follower_while_it_is_skipped(replicating: S
             sandbox.unfill(foreign)
             wait_for_isr(sandbox, topic, ASSIGNMENT)
     assert signs_of_death(sandbox) == []
+
+
+def test_a_gateway_that_carries_replication_and_dies_cuts_followers_off_until_it_is_back(
+    replicating: Sandbox, tmp_path: Path
+) -> None:
+    topic, sandbox = "cut-off", replicating
+    with ExitStack() as stack:
+        leader = guards_of(sandbox, tmp_path, stack)[LEADER]
+        create_spread_topic(sandbox, topic)
+        leader.gateway.kill()
+        eventually(lambda: leader.guard.samples("brimline_gateway_up") == {"": 0})
+        assert leader.guard.samples("brimline_replication_through_gateway") == {"": 1}
+
+        write_to_leader(sandbox, topic, 500)
+        eventually(lambda: in_sync(sandbox, topic, FULL) == {LEADER})
+        assert {size(sandbox, topic, broker, FULL) for broker in (FOLLOWER, OTHER_FOLLOWER)} == {0}
+
+        keys = {**BY_PERCENT, **replicating_keys(sandbox, LEADER)}
+        stack.enter_context(gateway(sandbox, tmp_path / "again.log", keys, broker=LEADER))
+        wait_for_isr(sandbox, topic, ASSIGNMENT)
+        eventually(lambda: sizes(sandbox, topic, FULL) == {size(sandbox, topic, LEADER, FULL)})
+        eventually(lambda: leader.guard.samples("brimline_gateway_up") == {"": 1})
+    assert size(sandbox, topic, LEADER, FULL) > 500_000
+
+
+def write_to_leader(sandbox: Sandbox, topic: str, records: int) -> None:
+    """Past the gateways, and without waiting for followers."""
+    producer = Producer({"bootstrap.servers": sandbox.admin_servers, "acks": 1})
+    for _ in range(records):
+        producer.produce(topic, bytes(1000), partition=FULL)
+    assert producer.flush(PATIENCE_SECONDS) == 0
 
 
 def test_skip_stops_a_full_followers_growth_and_it_catches_up_by_itself(replicating: Sandbox, tmp_path: Path) -> None:

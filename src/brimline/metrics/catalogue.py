@@ -357,6 +357,11 @@ GUARD_INFO = _gauge(
 START_TIME = _gauge("start_time_seconds", "When the guard started, in Unix time.", unit="seconds")
 
 GATEWAY_UP = _gauge("gateway_up", "1 while the gateway beside this guard answers it, else 0.")
+REPLICATION_THROUGH_GATEWAY = _gauge(
+    "replication_through_gateway",
+    "1 where the listener that the brokers use among themselves runs through the gateway: while that is down, no "
+    "follower fetches from this broker.",
+)
 GATEWAY_START_TIME = _gauge("gateway_start_time_seconds", "When the gateway started, in Unix time.", unit="seconds")
 GATEWAY_CONNECTIONS = _gauge(
     "gateway_connections", "Client connections that are open now, by the listener that they came to.", ("listener",)

@@ -44,6 +44,14 @@ def test_the_mode_and_the_error_are_named() -> None:
     assert said(enforcing, "enforcement is gateway", "error 44 POLICY_VIOLATION") is Weight.FINE
 
 
+def test_that_replication_depends_on_the_gateway_is_named() -> None:
+    replicating = FRONTED.replace("inter.broker.listener.name=ADMIN", "inter.broker.listener.name=CLIENT")
+    through = f"{ENFORCING}brimline.gateway.listeners=CLIENT://:9092\nbrimline.admin.listener=ADMIN\n"
+
+    assert said(layout(through, replicating), "while it is down, no follower can") is Weight.NOTE
+    assert not any("no follower can" in each.sentence for each in layout(ENFORCING))
+
+
 def full_volume(config: GuardConfig) -> DiskReport:
     reading = VolumeReading(
         device="8:1",

@@ -187,7 +187,9 @@ class GatewayLink(Feature):
 
     def changed(self, report: GatewayReport) -> None:
         """The figures of a gateway that does not answer are gone: 0 would say that it runs and does nothing."""
-        board = self.core.board
+        board, fronted = self.core.board, self.core.config.layout.fronted
+        carries = any(each.carries_replication for each in fronted)
+        board.put(catalogue.REPLICATION_THROUGH_GATEWAY.single(int(carries)))
         if report.state is not None:
             board.put(catalogue.GATEWAY_UP.single(1), *gateway_families(report.state))
         else:

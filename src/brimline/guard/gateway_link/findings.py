@@ -102,6 +102,12 @@ def _explain_fronted(fronted: FrontedListener, config: GuardConfig) -> Iterator[
         f"{name}: the gateway listens on {fronted.bind} ({fronted.client_protocol.value}) for the broker at "
         f"{fronted.upstream} ({fronted.broker_protocol.value})",
     )
+    if fronted.carries_replication:
+        yield gateway_finding(
+            Weight.NOTE,
+            f"{name}: the brokers fetch from this one through the gateway: while it is down, no follower can, and the "
+            "ISR shrinks; have it started again by itself (deploy/systemd), and watch KafkaReplicationCutOff",
+        )
     if fronted.sends_clients_past:
         yield gateway_finding(
             hole_weight(config),
