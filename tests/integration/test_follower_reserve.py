@@ -85,7 +85,7 @@ def clean(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def full(leader: Guarded) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = leader.guard.state()["followers"]["full"]
+    found: list[dict[str, Any]] = (leader.guard.state()["followers"] or {"full": []})["full"]
     return found
 
 
@@ -135,19 +135,19 @@ def test_produce_goes_on_until_the_last_reserve_is_refused_then_and_recovers(san
 
 
 def write_single_batches(sandbox: Sandbox, topic: str, partition: int, count: int) -> None:
-    """Of 2,000 bytes each, all stored by the leader."""
+    """Of 1,000 bytes each, all stored by the leader."""
     producer = Producer({"bootstrap.servers": sandbox.admin_servers, "batch.num.messages": 1, "acks": 1})
     before = end_offset(sandbox, topic, partition)
     for _ in range(count):
-        producer.produce(topic, bytes(2000), partition=partition)
+        producer.produce(topic, bytes(1000), partition=partition)
         producer.poll(0)
     assert producer.flush(PATIENCE_SECONDS) == 0
     eventually(lambda: end_offset(sandbox, topic, partition) == before + count)
 
 
 def throttle(leader: Guarded) -> dict[str, Any]:
-    found: dict[str, Any] = leader.guard.state()["followers"]["throttle"] or {"partitions": 0}
-    return found
+    found: dict[str, Any] | None = (leader.guard.state()["followers"] or {"throttle": None})["throttle"]
+    return found or {"partitions": 0}
 
 
 def questions(leader: Guarded) -> float:
@@ -176,7 +176,7 @@ def verify_hardly_grows(sandbox: Sandbox, leader: Guarded, topic: str) -> None:
     asked = questions(leader)
     eventually(lambda: questions(leader) > asked + 20)
     assert size(sandbox, topic, FOLLOWER, FULL) < begun_at + MIB
-    assert size(sandbox, topic, FOLLOWER, FULL) < size(sandbox, topic, LEADER, FULL) / 2
+    assert size(sandbox, topic, FOLLOWER, FULL) < size(sandbox, topic, LEADER, FULL)
     assert FOLLOWER not in in_sync(sandbox, topic, FULL)
 
 
@@ -187,7 +187,7 @@ def test_a_newly_assigned_and_a_lagging_replica_of_a_full_disk_stop_growing(slow
     create_spread_topic(sandbox, topic)
     reassign(sandbox, topic, [LEADER, OTHER_FOLLOWER])
     eventually(lambda: not replica(sandbox, topic, FOLLOWER, FULL).is_dir())
-    write_single_batches(sandbox, topic, FULL, 10_000)
+    write_single_batches(sandbox, topic, FULL, 20_000)
     foreign = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
     (tmp_path / "again").mkdir()
     with guarded(sandbox, tmp_path, added=PATIENT) as leader:
@@ -212,7 +212,7 @@ def test_a_newly_assigned_and_a_lagging_replica_of_a_full_disk_stop_growing(slow
         foreign = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
         eventually(lambda: [each["partitions"] for each in full(leader)] == [1])
         sandbox.broker(FOLLOWER).stop()
-        write_single_batches(sandbox, topic, FULL, 10_000)
+        write_single_batches(sandbox, topic, FULL, 20_000)
         eventually(lambda: throttle(leader)["partitions"] == 1)
         sandbox.broker(FOLLOWER).start()
         verify_hardly_grows(sandbox, leader, topic)

@@ -245,5 +245,8 @@ def _led(
             partitions=led,
             log_dir=log_dir,
             critical=frozenset(each for each in led if fewest is None or left[each] < fewest),
-            lagging=frozenset(each for each in led if follower in behind[each] <= there[each]),
+            # It is there, so it counts as a replica before the metadata that was asked for knows of it.
+            lagging=frozenset(
+                each for each in led if follower not in topic.in_sync[each] and behind[each] <= there[each]
+            ),
         )
