@@ -30,7 +30,6 @@ class Batch:
     producer_id: int = 7
     producer_epoch: int = 0
     base_sequence: int = 5
-    is_control: bool = False
 
 
 IDEMPOTENT = Batch()
@@ -89,8 +88,9 @@ def test_the_expiry_is_the_callers() -> None:
 
 
 @pytest.mark.parametrize("held", [None, HELD])
-def test_control_batches_pass_and_leave_the_memory_alone(held: RefusedSequence | None) -> None:
-    assert verdict(Batch(base_sequence=-1, is_control=True), FULL, held) == Verdict(refusal=None, held=held)
+def test_a_producer_without_a_sequence_is_refused_and_leaves_the_memory_alone(held: RefusedSequence | None) -> None:
+    """As a batch is that claims to be a marker of a transaction."""
+    assert verdict(Batch(base_sequence=-1), FULL, held) == Verdict(refusal=FULL.refusal, held=held, code=56)
 
 
 @pytest.mark.parametrize("topic", sorted(EXEMPT_TOPICS))

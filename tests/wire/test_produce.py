@@ -129,10 +129,9 @@ def test_the_producer_is_read_from_the_batch_as_kafka_python_reads_it(version: i
             part.producer_epoch,
             part.base_sequence,
             part.is_transactional,
-            part.is_control,
         )
         if len(records) < 61 or records[16] != 2:
-            assert seen == (-1, -1, -1, False, False)
+            assert seen == (-1, -1, -1, False)
         else:
             read = DefaultRecordBatch(records)
             assert seen == (
@@ -140,7 +139,6 @@ def test_the_producer_is_read_from_the_batch_as_kafka_python_reads_it(version: i
                 read.producer_epoch,
                 read.base_sequence,
                 read.is_transactional,
-                read.is_control_batch,
             )
 
 

@@ -67,7 +67,6 @@ def refusal(topic: str, topic_id: UUID, partition: int, code: int = 56, message:
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
-        is_control=False,
         is_transactional=False,
     )
     return Refusal(part, code, message)

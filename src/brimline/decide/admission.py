@@ -1,8 +1,9 @@
 """KIP-1201 at the gateway: may this batch go to the broker?
 
 **Invariant.** A batch is refused exactly when a fence covers its partition, or when an earlier batch of its producer
-stands refused (``sequences``). Never refused, whatever is full: control batches, and the topics that Kafka needs to get
-out of the trouble. What is not known to be fenced is admitted (fail open).
+stands refused (``sequences``). Never refused, whatever is full: the topics that Kafka needs to get out of the trouble.
+What is not known to be fenced is admitted (fail open). What a batch says of itself counts for nothing: markers of
+transactions come by another API, so a Produce that claims to be one is a client's, and brokers refuse it.
 """
 
 from dataclasses import dataclass
@@ -92,8 +93,6 @@ class ProducedBatch(Protocol):
     def producer_epoch(self) -> int: ...
     @property
     def base_sequence(self) -> int: ...
-    @property
-    def is_control(self) -> bool: ...
 
 
 class Verdict(NamedTuple):
@@ -124,7 +123,7 @@ def judge(
     """One batch for one partition; ``fence`` covers the partition, ``held`` is remembered of its producer there."""
     if fence is None and held is None:
         return _ADMITTED
-    if batch.is_control or topic in EXEMPT_TOPICS:
+    if topic in EXEMPT_TOPICS:
         return Verdict(refusal=None, held=held)
     if batch.producer_id < 0 or batch.base_sequence < 0:
         return Verdict(refusal=None, held=held) if fence is None else Verdict(fence.refusal, held, int(error))

@@ -57,7 +57,6 @@ _BATCH_HEADER = Struct(">16xb4xh20xqhi4x")
 _unpack_batch_header, _BATCH_HEADER_SIZE = _BATCH_HEADER.unpack_from, _BATCH_HEADER.size
 _MAGIC = 2
 _TRANSACTIONAL = 0x10
-_CONTROL = 0x20
 _NO_BATCH = (0, -1, -1, -1)
 
 
@@ -80,7 +79,6 @@ class ProducePart(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    is_control: bool
     is_transactional: bool
 
     @property
@@ -251,11 +249,9 @@ def _index_partitions(
         at += length
         if flexible:
             at = tags_end(payload, at) if at == size or payload[at] else at + 1  # almost always there are none
-        control, transactional = attributes & _CONTROL != 0, attributes & _TRANSACTIONAL != 0
+        transactional = attributes & _TRANSACTIONAL != 0
         parts.append(
-            ProducePart(
-                topic, topic_id, partition, start, at, length, producer_id, epoch, sequence, control, transactional
-            )
+            ProducePart(topic, topic_id, partition, start, at, length, producer_id, epoch, sequence, transactional)
         )
     return at
 
