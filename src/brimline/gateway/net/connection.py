@@ -5,41 +5,34 @@ rules say otherwise: a request may be rewritten or answered by ourselves, an ans
 a side is read only as long as the other side takes what came before, and while the account allows it (``account``).
 So is time: a request whose turn it is not (``turns``) is held, and what came behind it with it.
 
-Large frames that pass as they are go through a kernel pipe (``splice``), so that their bytes never come in here.
+How the bytes go is in ``pair``, how long the connection lasts in ``lifetime``; here is whose turn it is.
 
 A side that is not read is not asked how it is, but epoll says unasked that a peer has gone, again and again. A client
 that has gone ends the connection. Of a broker that has gone, the last answers are still delivered.
 """
 
 import select
-import socket
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from brimline.gateway.net.account import SMALL
-from brimline.gateway.net.endpoint import Endpoint, Pipe
+from brimline.gateway.net.endpoint import Endpoint
 from brimline.gateway.net.held import DelayedAnswers, HeldRequest
-from brimline.gateway.net.lifetime import Lifetime
-from brimline.wire.in_flight import Buffer, Expected, InFlight, OwnAnswer
+from brimline.gateway.net.pair import SPLICE_FROM, UNWATCHED, Pair, holds_bytes
+from brimline.wire.in_flight import Buffer, Expected, OwnAnswer
 from brimline.wire.primitives import WireError
-from brimline.wire.request_header import PRODUCE
-from brimline.wire.request_stream import Request, RequestStream
-from brimline.wire.response_stream import ResponseStream
+from brimline.wire.request_stream import Request
 
 if TYPE_CHECKING:
     from brimline.gateway.net.forwarder import Forwarder
     from brimline.gateway.rules.seen_client import SeenClient
 
-_SPLICE_FROM = 1 << 16
-"""Frames with at least this much left go through the pipe; for smaller ones copying is cheaper."""
-
 _GONE = select.EPOLLHUP | select.EPOLLERR
 _READABLE = select.EPOLLIN | _GONE
 _READABLE_ALONE = int(select.EPOLLIN)
 """Nearly every event: neither a way out nor an end has to be looked after."""
-_UNWATCHED = -1
 
 
 class Judge(Protocol):
@@ -51,30 +44,19 @@ class Judge(Protocol):
         """Calls ``forward``, ``answer`` or both of the connection, once."""
 
 
-class Connection:
+class Connection(Pair):
     __slots__ = (
-        "_account",
         "_delayed",
-        "_forwarder",
-        "_has_tls",
         "_held",
         "_held_bytes",
         "_is_closed",
         "_is_open",
         "_judge",
-        "_life",
-        "_request_pipe",
-        "_response_pipe",
         "_to_broker",
         "_turns",
         "address",
-        "broker",
-        "client",
-        "in_flight",
         "judged_until",
         "listener",
-        "requests",
-        "responses",
         "seen",
     )
 
@@ -89,41 +71,19 @@ class Connection:
         needs_login: bool = False,
         address: str = "",
     ) -> None:
-        self._forwarder = forwarder
-        self._account = forwarder.account
+        super().__init__(forwarder, client, broker, judge.wants, needs_login=needs_login)
         self._turns = forwarder.turns
         self._judge = judge
         self.listener = listener
-        self.client = client
-        self.broker = broker
         self.address = address
-        settings = forwarder.settings
-        self._life = Lifetime(
-            client,
-            broker,
-            login_timeout=settings.login_timeout,
-            header_timeout=settings.header_timeout,
-            needs_login=needs_login,
-        )
-        self.in_flight = InFlight()
-        self.requests = RequestStream(
-            self.in_flight,
-            settings.largest_request,
-            judge.wants,
-            largest_login=settings.largest_login if needs_login else None,
-        )
-        self.responses = ResponseStream(self.in_flight)
         self.seen: SeenClient | None = None
         """For the rules."""
         self.judged_until = 0
         """For ``turns``."""
-        self._request_pipe: Pipe | None = None
-        self._response_pipe: Pipe | None = None
         self._to_broker: list[Buffer] = []
         self._delayed: DelayedAnswers | None = None
         self._is_open = False
         self._is_closed = False
-        self._has_tls = not (client.can_splice and broker.can_splice)
         self._held_bytes = 0
         self._held: HeldRequest | None = None
 
@@ -227,10 +187,7 @@ class Connection:
         self._held = None
         if self._delayed is not None:
             self._delayed.cancel()
-        for pipe in (self._request_pipe, self._response_pipe):
-            if pipe is not None:
-                self._forwarder.pipes.give_back(pipe)
-        self._request_pipe = self._response_pipe = None
+        self._drop_pipes()
         for side in (self.client, self.broker):
             self._forwarder.loop.unwatch(side.fd)
             side.close()
@@ -252,19 +209,7 @@ class Connection:
             raise
 
     def _get_ready(self) -> None:
-        failure = self.broker.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if failure:
-            raise OSError(failure, "the broker does not answer")
-        try:
-            self.broker.sock.getpeername()
-        except OSError:
-            is_connected = False  # the connection to the broker is still being made
-        else:
-            is_connected = True
-        broker_waits_for = select.EPOLLOUT
-        if is_connected:
-            broker_waits_for = 0 if self.broker.is_ready else self.broker.get_ready()
-        client_waits_for = 0 if self.client.is_ready else self.client.get_ready()
+        client_waits_for, broker_waits_for = self._waits_for()
         if not (broker_waits_for or client_waits_for):
             self._is_open = True
             self._life.opened()
@@ -296,13 +241,13 @@ class Connection:
             self._settle()
         if mask & _GONE and not self._is_closed and not self.broker.mask & select.EPOLLIN:
             self._forwarder.loop.unwatch(self.broker.fd)
-            self.broker.mask = _UNWATCHED
+            self.broker.mask = UNWATCHED
 
     def _from_client(self) -> None:
         may_read = (self.client.mask & select.EPOLLIN and not self._account.is_tight) or self._may_read_client()
         while may_read:
             try:
-                if self.requests.passing < _SPLICE_FROM or not self._splice_request():
+                if self.requests.passing < SPLICE_FROM or not self._splice_request():
                     self._read_requests()
             except BlockingIOError:
                 break
@@ -313,7 +258,7 @@ class Connection:
         may_read = (self.broker.mask & select.EPOLLIN and not self._account.is_tight) or self._may_read_broker()
         while may_read:
             try:
-                if self.responses.passing < _SPLICE_FROM or not self._splice_response():
+                if self.responses.passing < SPLICE_FROM or not self._splice_response():
                     self._read_responses()
             except BlockingIOError:
                 break
@@ -332,15 +277,6 @@ class Connection:
         else:
             self._take_in(data)
         self._forwarder.sent_to_broker(count)
-
-    def _pass_request(self, data: memoryview) -> None:
-        counters = self._forwarder.counters
-        counters.requests += 1
-        counters.produce_requests += int.from_bytes(data[4:6]) == PRODUCE
-        try:
-            self.broker.send((data,), self._account.reused)
-        except ConnectionError:
-            self._lose_broker()
 
     def _take_in(self, data: memoryview, held: HeldRequest | None = None) -> None:
         requests, produce_requests = self.requests.requests, self.requests.produce_requests
@@ -397,76 +333,9 @@ class Connection:
             if self._life.ending:
                 break
 
-    def _read_responses(self) -> None:
-        buffer = self._account.buffer
-        try:
-            count = self.broker.read(buffer)
-        except ConnectionError:
-            self._lose_broker()
-            count = 0
-        if count == 0:
-            self.broker.at_end = True
-            return
-        data = buffer[:count]
-        self._send_to_client([data] if self.responses.pass_whole(data) else list(self.responses.receive(data)))
-        self._forwarder.sent_to_client(count)
-
-    def _splice_request(self) -> bool:
-        """False: nothing went this way, and the bytes must be read."""
-        pipe = self._request_pipe = self._request_pipe or self._take_pipe()
-        moved = _taken_in(pipe, self.client.fd, self.requests.passing)
-        if pipe is None or not moved:
-            return False
-        self.requests.went_past(moved)
-        self._flush_to_broker()
-        self._forwarder.sent_to_broker(moved)
-        return True
-
-    def _splice_response(self) -> bool:
-        """False: nothing went this way, and the bytes must be read."""
-        pipe = self._response_pipe = self._response_pipe or self._take_pipe()
-        moved = _taken_in(pipe, self.broker.fd, self.responses.passing)
-        if pipe is None or not moved:
-            return False
-        pipe.let_out(self.client.fd)
-        self._send_to_client(self.responses.went_past(moved))
-        self._forwarder.sent_to_client(moved)
-        return True
-
-    def _take_pipe(self) -> Pipe | None:
-        return None if self._has_tls or self._account.is_tight else self._forwarder.pipes.take()
-
     def _resume(self) -> None:
         self._send_to_client(list(self.responses.resume()))
         self._settle()
-
-    def _send_to_client(self, buffers: list[Buffer]) -> None:
-        if not buffers:
-            return
-        if _holds_bytes(self._response_pipe):
-            self.client.keep(buffers)
-        else:
-            self.client.send(buffers, self._account.reused)
-
-    def _flush(self, side: Endpoint, pipe: Pipe | None) -> None:
-        if pipe is not None and pipe.filled:
-            pipe.let_out(side.fd)
-        if pipe is None or not pipe.filled:
-            side.flush()
-
-    def _flush_to_broker(self) -> None:
-        try:
-            self._flush(self.broker, self._request_pipe)
-        except ConnectionError:
-            self._lose_broker()
-
-    def _lose_broker(self) -> None:
-        """Nothing more can be sent to it. What it has said before is still there to be read."""
-        self._life.broker_is_lost()
-        self.broker.forget_unsent()
-        if self._request_pipe is not None:
-            self._forwarder.pipes.give_back(self._request_pipe)
-            self._request_pipe = None
 
     def _may_read_client(self) -> bool:
         return not (
@@ -476,7 +345,7 @@ class Connection:
             or self._life.has_lost_broker
             or self.broker.unsent_bytes
             or self.client.unsent_bytes
-            or _holds_bytes(self._request_pipe)
+            or holds_bytes(self._request_pipe)
             or self.in_flight.is_held_back
             or self.in_flight.is_full
             or (self._forwarder.is_draining and self.requests.is_between_frames)
@@ -487,7 +356,7 @@ class Connection:
         return not (
             self.broker.at_end
             or self.client.unsent_bytes
-            or _holds_bytes(self._response_pipe)
+            or holds_bytes(self._response_pipe)
             or self.in_flight.is_held_back
             or (self.responses.kept_bytes and self._account.must_wait(self))
         )
@@ -501,8 +370,8 @@ class Connection:
                 self._watch(self.broker, _READABLE_ALONE)
             return
         self._give_back_pipes()
-        to_broker_done = not (self.broker.unsent_bytes or _holds_bytes(self._request_pipe))
-        to_client_done = not (self.client.unsent_bytes or _holds_bytes(self._response_pipe))
+        to_broker_done = not (self.broker.unsent_bytes or holds_bytes(self._request_pipe))
+        to_client_done = not (self.client.unsent_bytes or holds_bytes(self._response_pipe))
         life, is_waiting = self._life, bool(self.in_flight)
         if to_client_done and life.is_over(
             is_held=self._held is not None,
@@ -522,22 +391,23 @@ class Connection:
             to_broker_done=to_broker_done,
             to_client_done=to_client_done,
         )
+        self._go_on(
+            to_client=0 if to_client_done else select.EPOLLOUT, to_broker=0 if to_broker_done else select.EPOLLOUT
+        )
+
+    def _go_on(self, *, to_client: int, to_broker: int) -> None:
+        """Wait for whoever may be read, and for these."""
         may_read_client, may_read_broker = self._may_read_client(), self._may_read_broker()
-        self._watch(
-            self.client, (select.EPOLLIN if may_read_client else 0) | (0 if to_client_done else select.EPOLLOUT)
-        )
+        self._watch(self.client, (select.EPOLLIN if may_read_client else 0) | to_client)
         # A broker that leaves must be noticed although it is not read, once.
-        if_not_read = 0 if life.broker_leaves else select.EPOLLRDHUP
-        self._watch(
-            self.broker,
-            (select.EPOLLIN if may_read_broker else if_not_read) | (0 if to_broker_done else select.EPOLLOUT),
-        )
+        if_not_read = 0 if self._life.broker_leaves else select.EPOLLRDHUP
+        self._watch(self.broker, (select.EPOLLIN if may_read_broker else if_not_read) | to_broker)
         if not may_read_client:
-            life.is_not_read()
+            self._life.is_not_read()
         if may_read_client and self.client.has_unread:
-            self._forwarder.loop.later(0.0, lambda: self._guarded(self._from_client))
+            self.soon(self._from_client)
         if may_read_broker and self.broker.has_unread:
-            self._forwarder.loop.later(0.0, lambda: self._guarded(self._from_broker))
+            self.soon(self._from_broker)
 
     def _is_calm(self) -> bool:
         """Everything that came has gone on, and nobody leaves. Nearly every event ends so: this is for speed alone."""
@@ -558,27 +428,8 @@ class Connection:
             or not self.in_flight.is_plain
         )
 
-    def _give_back_pipes(self) -> None:
-        pipe = self._request_pipe
-        if pipe is not None and not pipe.filled and self.requests.passing < _SPLICE_FROM:
-            self._forwarder.pipes.give_back(pipe)
-            self._request_pipe = None
-        pipe = self._response_pipe
-        if pipe is not None and not pipe.filled and self.responses.passing < _SPLICE_FROM:
-            self._forwarder.pipes.give_back(pipe)
-            self._response_pipe = None
-
     def _note_held_bytes(self) -> None:
-        held = (
-            self.requests.kept_bytes
-            + self.responses.kept_bytes
-            + self.in_flight.kept_bytes
-            + self.broker.kept_bytes
-            + self.client.kept_bytes
-        )
-        for pipe in (self._request_pipe, self._response_pipe):
-            if pipe is not None:
-                held += pipe.filled
+        held = self._kept_bytes()
         if self._held:
             held += self._held.size + len(self._held.behind)
         if held > SMALL or self._held_bytes:
@@ -586,27 +437,13 @@ class Connection:
             self._account.holds(self, self._held_bytes)
 
     def _watch(self, side: Endpoint, mask: int) -> None:
-        if side.mask == mask or (side.mask == _UNWATCHED and not mask):
+        if side.mask == mask or (side.mask == UNWATCHED and not mask):
             return
-        if side.mask == _UNWATCHED:
+        if side.mask == UNWATCHED:
             self._forwarder.loop.watch(side.fd, mask, self.on_broker)
         else:
             self._forwarder.loop.change(side.fd, mask)
         side.mask = mask
-
-
-def _taken_in(pipe: Pipe | None, fd: int, most: int) -> int:
-    """0 if a read must find out why nothing comes: an end, a reset, or a byte of urgent data, which stops a pipe."""
-    if pipe is None:
-        return 0
-    try:
-        return pipe.take_in(fd, most)
-    except (BlockingIOError, ConnectionError):
-        return 0
-
-
-def _holds_bytes(pipe: Pipe | None) -> bool:
-    return pipe is not None and pipe.filled > 0
 
 
 def _reason(error: OSError) -> str:
