@@ -5,9 +5,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from brimline import __version__
 from brimline.cli.shared.exit_codes import ExitCode
-from brimline.cli.shared.options import add_config_options
+from brimline.cli.shared.options import add_config_options, add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -40,10 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     add_config_options(parser)
     parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
-    parser.add_argument(
-        "--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks and the client's log"
-    )
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser, uses_client=True)
     parser.set_defaults(func=lambda args: examine(args, output=args.output))
 
 

@@ -1,8 +1,6 @@
-"""``brimline fence``, and what it has in common with ``unfence``.
+"""``brimline fence``: refuse Produce for a log dir or a topic by hand. Speaks to the gateway; needs no guard.
 
-What ``fence`` and ``unfence`` have in common: the target, who asks, and the gateway's view of that target.
-
-``brimline fence``: refuse Produce for a log dir or a topic by hand. Speaks to the gateway; needs no guard.
+With it what it shares with ``unfence``: the target, who asks, and the gateway's view of that target.
 """
 
 import argparse
@@ -13,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from brimline import __version__
-from brimline.cli.shared.options import add_config_options
+from brimline.cli.shared.options import add_config_options, add_debug_and_version
 from brimline.model.failures import BadInput
 
 if TYPE_CHECKING:
@@ -42,8 +39,7 @@ def add_fence_options(parser: argparse.ArgumentParser, *, is_reason_needed: bool
     target.add_argument("--log-dir", metavar="DIR", help="every partition in this log dir of the broker")
     target.add_argument("--topic", metavar="NAME", help="every partition of this topic on the broker")
     parser.add_argument("--reason", required=is_reason_needed, default="", metavar="TEXT", help=reason_help)
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser)
 
 
 def target_of(args: argparse.Namespace, log_dirs: tuple[str, ...]) -> FenceTarget:

@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from brimline import __version__
-from brimline.cli.shared.options import add_config_options
+from brimline.cli.shared.options import add_config_options, add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -56,8 +55,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         "gateway", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_config_options(parser)
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser)
     parser.set_defaults(func=run)
 
 

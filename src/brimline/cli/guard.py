@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from brimline import __version__
-from brimline.cli.shared.options import add_config_options
+from brimline.cli.shared.options import add_config_options, add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -40,10 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     add_config_options(parser)
     parser.add_argument("--check", action="store_true", help="explain the configuration and what is wrong, then end")
-    parser.add_argument(
-        "--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks and the client's log"
-    )
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser, uses_client=True)
     parser.set_defaults(func=run)
 
 
@@ -64,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
     from brimline.guard.daemon import Guard
     from brimline.service.clock import SystemClock
     from brimline.settings.config import load_config
+    from brimline.settings.reload import Surroundings
 
     config = load_config(args.config, os.environ, args.broker_cwd)
-    ended_by = Guard(config, SystemClock(), sys.stderr, os.environ, args.broker_cwd).run()
+    surroundings = Surroundings(log=sys.stderr, environment=os.environ, broker_cwd=args.broker_cwd)
+    ended_by = Guard(config, SystemClock(), surroundings).run()
     return ExitCode.INTERRUPTED if ended_by == signal.SIGINT else ExitCode.DONE

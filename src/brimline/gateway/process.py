@@ -14,50 +14,52 @@ import logging
 import os
 import resource
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from brimline.decide.admission import RejectError
 from brimline.decide.disk_state import DiskState
 from brimline.disks.sentences import reasons_of_full_log_dirs
-from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
+from brimline.disks.task import DiskTask, VolumeStatus
 from brimline.gateway.client import control_socket
 from brimline.gateway.commands import GatewayCommands
+from brimline.gateway.configured import (
+    broker_access,
+    disk_settings,
+    forwarder_settings,
+    make_state_dir,
+    own_sockets,
+    refuse_impossible,
+    rule_settings,
+    tls_of,
+    upstream_of,
+)
 from brimline.gateway.control import ControlServer
 from brimline.gateway.counters import Counters
 from brimline.gateway.describe.child import DescribeWorker
-from brimline.gateway.describe.job import BrokerAccess
 from brimline.gateway.describe.rule import DescribeRule
-from brimline.gateway.net.addresses import limits_in_file
-from brimline.gateway.net.forwarder import Forwarder, ForwarderSettings, OpenListener
-from brimline.gateway.net.listening import Address, listening_sockets, passed_sockets, resolved
+from brimline.gateway.net.forwarder import Forwarder, OpenListener
+from brimline.gateway.net.listening import passed_sockets
 from brimline.gateway.net.loop import EventLoop
 from brimline.gateway.net.source import source_for
-from brimline.gateway.net.tls import ServerTls
 from brimline.gateway.rules.fences import Fences
 from brimline.gateway.rules.fetch_rule import fetch_rules
 from brimline.gateway.rules.folder_looks import FolderLooks
 from brimline.gateway.rules.follower_orders import FollowerSkips
 from brimline.gateway.rules.placement import PlacementWatch
-from brimline.gateway.rules.rules import Rules, RuleSettings
+from brimline.gateway.rules.rules import Rules
 from brimline.gateway.rules.sequence_memory import SequenceMemory, SteadyTimeOfDay
-from brimline.model import BadInput
 from brimline.service import log_lines, signals
 from brimline.service.clock import Clock, SystemClock
-from brimline.service.durable_files import why_untrusted
 from brimline.service.log_lines import say
-from brimline.service.worker import Worker
+from brimline.service.worker import Worker, end_all
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
-from brimline.settings.layout import FrontedListener
-from brimline.settings.reload import reread
+from brimline.settings.reload import Surroundings
 
 _FOLDERS_INTERVAL = 1.0
 _FOLDERS_INTERVAL_WHILE_FENCED = 0.2
@@ -75,30 +77,22 @@ _GC_THRESHOLDS = (50_000, 50, 100)
 
 def run_gateway(config: GuardConfig, log: TextIO, environment: Mapping[str, str], broker_cwd: str | None = None) -> int:
     """Until a signal ends it; returns that signal's number. ``BadInput`` when it cannot start."""
-    return Gateway(config, SystemClock(), log, environment, broker_cwd).run()
+    surroundings = Surroundings(log=log, environment=environment, broker_cwd=broker_cwd)
+    return Gateway(config, SystemClock(), surroundings).run()
 
 
 class Gateway:
-    def __init__(
-        self,
-        config: GuardConfig,
-        clock: Clock,
-        log: TextIO,
-        environment: Mapping[str, str],
-        broker_cwd: str | None = None,
-    ) -> None:
-        _refuse_impossible(config)
+    def __init__(self, config: GuardConfig, clock: Clock, surroundings: Surroundings) -> None:
+        refuse_impossible(config)
         self._config = config
         self._clock = clock
-        self._log = log
-        self._environment = environment
-        self._broker_cwd = broker_cwd
+        self._surroundings = surroundings
         self._ended_by: int | None = None
         self._read_at = 0.0
         self._counters = Counters()
         self._loop = EventLoop(_say_bug)
         state_dir = config.state_dir
-        self._warnings = _make_state_dir(state_dir)
+        self._warnings = make_state_dir(state_dir)
         self._time_of_day = SteadyTimeOfDay()
         self._memory = SequenceMemory(
             state_dir / f"sequences-{config.node_id}.map",
@@ -111,10 +105,10 @@ class Gateway:
         self._skips = FollowerSkips()
         self._placement = PlacementWatch(config.broker.log_dirs)
         self._watch_log_dirs()
-        self._describe_worker = DescribeWorker(_broker_access(config))
+        self._describe_worker = DescribeWorker(broker_access(config))
         self._describe = DescribeRule(self._loop, self._describe_worker)
         self._rules = Rules(
-            _rule_settings(config),
+            rule_settings(config),
             self._fences,
             lambda: self._placement.placement,
             self._memory,
@@ -125,9 +119,9 @@ class Gateway:
             enforces=config.is_enforcing,
         )
         self._forwarder = Forwarder(
-            self._loop, _forwarder_settings(config), self._rules, self._counters, self._look_at_burst
+            self._loop, forwarder_settings(config), self._rules, self._counters, self._look_at_burst
         )
-        self._tls = _tls(config)
+        self._tls = tls_of(config)
 
     def _watch_log_dirs(self) -> None:
         log_dirs = self._config.broker.log_dirs
@@ -137,12 +131,12 @@ class Gateway:
         self._folder_workers = [Worker(f"folders of {path}", partial(self._look_at_folders, path)) for path in log_dirs]
         self._disk_worker = Worker("disks", self._step_disks)
         self._disks = DiskTask(
-            log_dirs, _disk_settings(self._config), self._clock, self._disk_worker.wake, self._say_disk_state
+            log_dirs, disk_settings(self._config), self._clock, self._disk_worker.wake, self._say_disk_state
         )
         self._folder_looks = FolderLooks(self._loop, log_dirs)
 
     def run(self) -> int:
-        log_lines.set_up(self._log, self._config.text(keys.LOG_FORMAT), self._config.text(keys.LOG_LEVEL))
+        self._surroundings.set_up_log(self._config)
         threading.excepthook = log_lines.say_dead_task
         complaints = [tls.complaint for tls in self._tls.values() if tls.complaint is not None]
         for warning in (*self._config.warnings, *self._memory.warnings, *self._fences.warnings, *complaints):
@@ -214,8 +208,8 @@ class Gateway:
     def _listeners(self) -> Iterator[OpenListener]:
         passed = passed_sockets(os.environ)
         for fronted in self._config.layout.fronted:
-            sockets = tuple(passed.pop(fronted.name, ())) or _own_sockets(fronted)
-            family, address = _upstream(fronted)
+            sockets = tuple(passed.pop(fronted.name, ())) or own_sockets(fronted)
+            family, address = upstream_of(fronted)
             source = source_for(self._config.text(keys.GATEWAY_SOURCE), family, address[0])
             if source.complaint is not None:
                 say(logging.WARNING, "config", f"{fronted.name}: {source.complaint}")
@@ -337,14 +331,14 @@ class Gateway:
         self._forwarder.drain(self._config.seconds(keys.GATEWAY_DRAIN_TIMEOUT), self._loop.stop)
 
     def _reload(self) -> None:
-        found = reread(self._config, self._environment, self._broker_cwd)
+        found = self._surroundings.reread(self._config)
         if found is None:
             return
         self._config, _ = found
-        log_lines.set_up(self._log, self._config.text(keys.LOG_FORMAT), self._config.text(keys.LOG_LEVEL))
-        self._rules.settings = _rule_settings(self._config)
-        self._forwarder.settings = _forwarder_settings(self._config)
-        self._disks.settings = _disk_settings(self._config)
+        self._surroundings.set_up_log(self._config)
+        self._rules.settings = rule_settings(self._config)
+        self._forwarder.settings = forwarder_settings(self._config)
+        self._disks.settings = disk_settings(self._config)
         self._disks.look_now()
         self._disk_worker.wake()
 
@@ -365,92 +359,9 @@ class Gateway:
             control.close()
         self._forwarder.close()
         self._describe.close()
-        for worker in self._workers:
-            worker.end()
-        give_up_at = self._clock.seconds() + _PATIENCE_AT_END
-        for worker in self._workers:
-            worker.join(max(give_up_at - self._clock.seconds(), 0.0))
+        end_all(self._workers, _PATIENCE_AT_END)
         self._memory.close()
         self._loop.close()
-
-
-def _refuse_impossible(config: GuardConfig) -> None:
-    if config.layout.problems:
-        raise BadInput("; ".join(config.layout.problems))
-    if not config.layout.fronted:
-        past = "; ".join(f"{each.name}: {each.why.value}" for each in config.layout.bypassed)
-        raise BadInput(f"{config.path}: there is no listener to stand in front of ({past})")
-
-
-def _make_state_dir(path: Path) -> list[str]:
-    """What is wrong with it: the gateway does without, or with what it is."""
-    try:
-        path.mkdir(mode=0o750, parents=True, exist_ok=True)
-    except OSError as problem:
-        return [f"{keys.STATE_DIR.name}: {path} cannot be made: {problem.strerror}"]
-    if not os.access(path, os.W_OK | os.X_OK):
-        return [f"{keys.STATE_DIR.name}: {path} cannot be written by this user (uid {os.geteuid()})"]
-    untrusted = why_untrusted(path)
-    return [] if untrusted is None else [f"{keys.STATE_DIR.name}: {untrusted}"]
-
-
-def _upstream(fronted: FrontedListener) -> tuple[socket.AddressFamily, Address]:
-    host = fronted.upstream.host
-    try:
-        return resolved(host, fronted.upstream.port)
-    except OSError as problem:
-        raise BadInput(
-            f"listener {fronted.name}: the broker's host {host} has no address: {problem.strerror}"
-        ) from problem
-
-
-def _own_sockets(fronted: FrontedListener) -> tuple[socket.socket, ...]:
-    try:
-        return listening_sockets(fronted.bind.host, fronted.bind.port)
-    except OSError as problem:
-        raise BadInput(
-            f"the gateway cannot listen on {fronted.bind} for {fronted.name}: {problem.strerror}"
-        ) from problem
-
-
-def _tls(config: GuardConfig) -> dict[str, ServerTls]:
-    made = {}
-    for name, settings in config.tls.items():
-        if isinstance(settings, BadInput):
-            raise settings
-        made[name] = ServerTls(settings, memory=config.state_dir / f"certificates-{config.node_id}-{name}.pem")
-    return made
-
-
-def _broker_access(config: GuardConfig) -> BrokerAccess:
-    access = config.admin_access
-    return BrokerAccess(
-        node_id=config.node_id, bootstrap_servers=access.servers, client_properties=dict(access.properties)
-    )
-
-
-def _disk_settings(config: GuardConfig) -> DiskSettings:
-    return DiskSettings(limits=config.limits, pace=config.pace, stall_timeout=config.seconds(keys.STALL_TIMEOUT))
-
-
-def _rule_settings(config: GuardConfig) -> RuleSettings:
-    return RuleSettings(
-        error=RejectError(config.reject_error),
-        refusals_per_second=config.number(keys.GATEWAY_REFUSALS),
-        memory_seconds=config.number(keys.REJECT_MEMORY) // 1000,
-    )
-
-
-def _forwarder_settings(config: GuardConfig) -> ForwarderSettings:
-    return ForwarderSettings(
-        largest_request=config.broker.largest_request,
-        max_connections=config.number(keys.GATEWAY_MAX_CONNECTIONS),
-        header_timeout=config.seconds(keys.GATEWAY_HEADER_TIMEOUT),
-        kept_bytes=config.number(keys.GATEWAY_MEMORY),
-        login_timeout=config.seconds(keys.GATEWAY_LOGIN_TIMEOUT),
-        largest_login=config.broker.largest_login,
-        addresses=limits_in_file(config.broker.connection_limits),
-    )
 
 
 def _raise_descriptor_limit() -> None:

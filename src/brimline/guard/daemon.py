@@ -10,9 +10,7 @@ others do not notice. Signals: SIGHUP reads the properties file again, SIGTERM a
 import logging
 import signal
 import threading
-from collections.abc import Mapping
 from types import FrameType
-from typing import TextIO
 
 from brimline import __version__
 from brimline.decide.ballast import BallastRule
@@ -36,10 +34,10 @@ from brimline.service import log_lines, signals
 from brimline.service.clock import Clock
 from brimline.service.durable_files import why_untrusted
 from brimline.service.log_lines import say
-from brimline.service.worker import Worker
+from brimline.service.worker import Worker, end_all
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
-from brimline.settings.reload import reread
+from brimline.settings.reload import Surroundings
 
 _LOOK_AFTER_TASKS = 1.0
 _PATIENCE_AT_END = 2.0
@@ -49,19 +47,10 @@ _LEVELS = {DiskState.OK: logging.INFO, DiskState.FULL: logging.WARNING, DiskStat
 
 
 class Guard:
-    def __init__(
-        self,
-        config: GuardConfig,
-        clock: Clock,
-        log: TextIO,
-        environment: Mapping[str, str],
-        broker_cwd: str | None = None,
-    ) -> None:
+    def __init__(self, config: GuardConfig, clock: Clock, surroundings: Surroundings) -> None:
         self._only = OnlyGuard(config.state_dir, config.node_id)
         self._clock = clock
-        self._log = log
-        self._environment = environment
-        self._broker_cwd = broker_cwd
+        self._surroundings = surroundings
         self._started_at = clock.now()
         self._attention = threading.Event()
         self._signals: list[int] = []
@@ -87,7 +76,7 @@ class Guard:
     def run(self) -> int:
         """Until a signal ends it; returns that signal's number."""
         config = self.core.config
-        log_lines.set_up(self._log, config.text(keys.LOG_FORMAT), config.text(keys.LOG_LEVEL))
+        self._surroundings.set_up_log(config)
         threading.excepthook = log_lines.say_dead_task
         signals.listen(self._notice)
         for warning in (*config.warnings, *(each for feature in self._features for each in feature.warnings)):
@@ -142,18 +131,14 @@ class Guard:
     def _end(self, number: int) -> None:
         say(logging.INFO, "stopping", f"ending on {signal.Signals(number).name}")
         self._http.stop()
-        for worker in self._workers:
-            worker.end()
-        give_up_at = self._clock.seconds() + _PATIENCE_AT_END
-        for worker in self._workers:
-            worker.join(max(give_up_at - self._clock.seconds(), 0.0))
+        end_all(self._workers, _PATIENCE_AT_END)
         if self._bridge is not None:
             self._bridge.close()
 
     def reload(self) -> None:
         """SIGHUP: what can change without a restart does; everything else is named."""
         core = self.core
-        found = reread(core.config, self._environment, self._broker_cwd)
+        found = self._surroundings.reread(core.config)
         if found is None:
             core.count(catalogue.RELOADS, "refused")
             return
@@ -163,7 +148,7 @@ class Guard:
         core.count(catalogue.RELOADS, "applied" if changes else "unchanged")
         if not changes:
             return
-        log_lines.set_up(self._log, core.config.text(keys.LOG_FORMAT), core.config.text(keys.LOG_LEVEL))
+        self._surroundings.set_up_log(core.config)
         self._disks.settings = _disk_settings(core.config)
         self._disks.look_now()
         for feature in self._features:

@@ -9,6 +9,7 @@ to, as our user.
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from brimline.model import BrimlineError
@@ -88,3 +89,17 @@ def replace_durably(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def put_whole(path: Path, unfinished: Path, data: bytes) -> None:
+    """Under its name when all of it is on the disk; a failure leaves nothing, if it can be helped."""
+    try:
+        with unfinished.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):  # the disk is full or gone: the first failure is the one to tell
+            unfinished.unlink(missing_ok=True)
+        raise

@@ -1,7 +1,8 @@
 """A task with a thread of its own: steps, then waits until something is due or somebody wakes it."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 
 class Worker:
@@ -44,3 +45,12 @@ class Worker:
         while not self._ending.is_set():
             self._wake.wait(self._step())
             self._wake.clear()
+
+
+def end_all(workers: Sequence[Worker], patience: float) -> None:
+    """Waits for all of them together, a moment."""
+    for worker in workers:
+        worker.end()
+    give_up_at = time.monotonic() + patience
+    for worker in workers:
+        worker.join(max(give_up_at - time.monotonic(), 0.0))

@@ -1,8 +1,6 @@
-"""The gateway's part of a broker's file, and values with a form of their own.
+"""What the gateway is told by the broker's file: its layout, the TLS of its listeners, and where it keeps its state.
 
-What the gateway is told by the broker's file: its layout, the TLS of its listeners, and where it keeps its state.
-
-Values with a form of their own, found wrong before the guard starts: landing places and patterns of topics.
+With it values that have a form of their own (landing places, patterns of topics), found wrong before the guard starts.
 """
 
 import ipaddress

@@ -1,12 +1,15 @@
-"""SIGHUP: the properties file read again, what takes effect at once, and what needs a restart."""
+"""What a daemon was started with, and SIGHUP: the file read again, what takes effect at once, what needs a restart."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TextIO
 
 from brimline.model import BadInput
 from brimline.model.secrets import shown
+from brimline.service import log_lines
 from brimline.service.log_lines import say
+from brimline.settings import keys
 from brimline.settings.config import BadConfig, GuardConfig, Setting, load_config
 
 
@@ -22,23 +25,32 @@ class Change:
         return f"{self.key}: {self.was} -> {self.now}{rest}"
 
 
-def reread(
-    running: GuardConfig, environment: Mapping[str, str], broker_cwd: str | None
-) -> tuple[GuardConfig, tuple[Change, ...]] | None:
-    """What ``reloaded`` finds, every change in the log; ``None`` for a file that cannot be used: nothing changes."""
-    try:
-        read = load_config(running.path, environment, broker_cwd)
-    except BadInput as problem:
-        for each in problem.problems if isinstance(problem, BadConfig) else (problem,):
-            say(logging.ERROR, "reload-refused", f"nothing was changed: {each}")
-        return None
-    config, changes = reloaded(running, read)
-    for change in changes:
-        level = logging.INFO if change.takes_effect else logging.WARNING
-        say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
-    if not changes:
-        say(logging.INFO, "reloaded", "the properties file says what it said before")
-    return config, changes
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Of a guard or a gateway, besides its configuration."""
+
+    log: TextIO
+    environment: Mapping[str, str]
+    broker_cwd: str | None = None
+
+    def set_up_log(self, config: GuardConfig) -> None:
+        log_lines.set_up(self.log, config.text(keys.LOG_FORMAT), config.text(keys.LOG_LEVEL))
+
+    def reread(self, running: GuardConfig) -> tuple[GuardConfig, tuple[Change, ...]] | None:
+        """What ``reloaded`` finds, all changes in the log; ``None`` for a file that cannot be used: nothing changes."""
+        try:
+            read = load_config(running.path, self.environment, self.broker_cwd)
+        except BadInput as problem:
+            for each in problem.problems if isinstance(problem, BadConfig) else (problem,):
+                say(logging.ERROR, "reload-refused", f"nothing was changed: {each}")
+            return None
+        config, changes = reloaded(running, read)
+        for change in changes:
+            level = logging.INFO if change.takes_effect else logging.WARNING
+            say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
+        if not changes:
+            say(logging.INFO, "reloaded", "the properties file says what it said before")
+        return config, changes
 
 
 def reloaded(running: GuardConfig, read: GuardConfig) -> tuple[GuardConfig, tuple[Change, ...]]:

@@ -7,6 +7,7 @@ from brimline.cli.shared.options import (
     Once,
     add_bootstrap_server,
     add_command_config,
+    add_timeout,
     broker_ids,
     seconds_above_zero,
 )
@@ -55,12 +56,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add("--interval", type=seconds_above_zero, metavar="SECONDS", help="again and again, this often (default: once)")
     add("--times", type=_times, metavar="N", help="with --interval: end after this many (default: never)")
     add_command_config(parser, "a Java properties file for the client")
-    add(
-        "--timeout",
-        type=seconds_above_zero,
-        metavar="SECONDS",
-        help="how long brokers have to answer (default: default.api.timeout.ms of the properties, else 30)",
-    )
+    add_timeout(parser)
     add("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks and the client's log")
     parser.set_defaults(func=run)
 

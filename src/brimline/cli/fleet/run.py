@@ -4,8 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from brimline import __version__
 from brimline.cli.fleet.command import WAREHOUSE_HELP, add_session_options, span_seconds
+from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -49,8 +49,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         "--every", type=span_seconds, metavar="SPAN", help="again and again, such as 5m (default: once)"
     )
     add_session_options(parser)
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser)
     parser.set_defaults(func=run)
 
 

@@ -4,8 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from brimline import __version__
 from brimline.cli.fleet.command import WAREHOUSE_HELP
+from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -58,8 +58,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     shown.add_argument("--all", action="store_true", help="all rows in a table, too")
     parser.add_argument("--output", choices=("table", "json", "csv"), help="see below")
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser)
     parser.set_defaults(func=run)
 
 

@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brimline import __version__
 from brimline.cli.fleet.command import WAREHOUSE_HELP
-from brimline.cli.shared.options import add_top
+from brimline.cli.shared.options import add_debug_and_version, add_top
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,8 +81,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add("--master", metavar="URL", help="let Spark do it: local[N], spark://host:port or sc://host:port")
     add_top(parser, "topics")
     add("--output", choices=("table", "json"), default="table", help="for people or for programs; json has all topics")
-    add("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
-    add("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser)
     parser.set_defaults(func=run)
 
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from brimline import __version__
 from brimline.cli.fleet.command import span_seconds
+from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -76,8 +76,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument(
         "--until", type=_moment, metavar="TIME", help="when the newest snapshots are taken, as 2026-01-31T12:00Z"
     )
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser)
     parser.set_defaults(func=run)
 
 

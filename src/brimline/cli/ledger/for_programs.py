@@ -1,8 +1,7 @@
-"""``brimline ledger`` for programs: CSV and JSON.
+"""``brimline ledger`` for programs.
 
-``brimline ledger --output csv``: one row per trim, RFC 4180, the header always. Unknown is empty, never 0.
-
-``brimline ledger --output json``: all that the ledger tells, one object, nothing left out.
+``--output csv``: one row per trim, RFC 4180, the header always. Unknown is empty, never 0.
+``--output json``: all that the ledger tells, one object, nothing left out.
 """
 
 import csv
@@ -18,6 +17,8 @@ from brimline.act.ledger.story import Act, Story
 from brimline.act.ledger.writing import topic_id_text
 from brimline.model.times import time_text
 
+RANGE_COLUMNS = ("log_start", "target", "segments", "first_base_offset", "last_base_offset", "allocated_bytes")
+"""What goes of a log."""
 COLUMNS = (
     "cycle",
     "begun_at",
@@ -27,12 +28,7 @@ COLUMNS = (
     "partition",
     "topic_id",
     "log_dir",
-    "log_start",
-    "target",
-    "segments",
-    "first_base_offset",
-    "last_base_offset",
-    "allocated_bytes",
+    *RANGE_COLUMNS,
     "oldest",
     "newest",
     "reason",

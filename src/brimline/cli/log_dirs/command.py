@@ -3,15 +3,15 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from brimline import __version__
 from brimline.cli.shared.exit_codes import EXIT_CODES_HELP
 from brimline.cli.shared.options import (
     Once,
     add_bootstrap_server,
     add_command_config,
+    add_debug_and_version,
+    add_timeout,
     add_top,
     broker_ids,
-    seconds_above_zero,
 )
 
 if TYPE_CHECKING:
@@ -76,14 +76,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     add("--output", choices=OUTPUTS, help="see below (default: table on a terminal, else kafka-json)")
     add_top(parser, "replicas")
-    add(
-        "--timeout",
-        type=seconds_above_zero,
-        metavar="SECONDS",
-        help="how long brokers have to answer (default: default.api.timeout.ms of the properties, else 30)",
-    )
-    add("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks and the client's log")
-    add("--version", action="version", version=f"brimline {__version__}")
+    add_timeout(parser)
+    add_debug_and_version(parser, uses_client=True)
     parser.set_defaults(func=run)
 
 

@@ -1,8 +1,6 @@
-"""The work of ``brimline log-dirs``, and its progress.
+"""What ``brimline log-dirs`` does: connect, ask, render, and say by the exit code how whole the answer is.
 
-How far the reading of remote log metadata has come: one line on a terminal's stderr, nothing anywhere else.
-
-What ``brimline log-dirs`` does: connect, ask, render, and say by the exit code how whole the answer is.
+Meanwhile it tells how far the reading of remote log metadata has come: one line on a terminal's stderr.
 """
 
 import os

@@ -1,13 +1,10 @@
-"""``brimline log-dirs`` for programs: CSV and JSON.
+"""``brimline log-dirs`` for programs.
 
-``--output csv``: one row per replica, RFC 4180, the header always.
+``--output csv``: one row per replica, RFC 4180, the header always. A log dir without a replica to show and a broker
+that did not answer have a row each too, with the replica's columns empty: a failed broker must not look like one
+without data. Unknown is empty, never 0.
 
-A log dir without a replica to show and a broker that did not answer have a row each too, with the replica's columns
-empty: a failed broker must not look like one without data. Unknown is empty, never 0.
-
-``--output json``: everything that is known, one document, for programs.
-
-::
+``--output json``: everything that is known, one document::
 
     {"format": "brimline.log-dirs", "version": 1,
      "topics": null | ["…"],              the --topic-list, which limits "replicas" and nothing else

@@ -1,8 +1,4 @@
-"""``brimline log-dirs`` for people.
-
-A broker's volumes: how full each one is, and which log dirs lie on it.
-
-``--output table``: the cluster for people. Volumes first, then what fills them, then the sums.
+"""``brimline log-dirs`` for people: how full every volume is, then what fills them, then the sums.
 
 A terminal's width is kept from 60 columns on: bars and names give way, sums take another line, and when nothing else
 helps the replicas' lag and log dir are left out and it says so. No number is ever cut. Without a terminal there is no

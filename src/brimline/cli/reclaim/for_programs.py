@@ -35,7 +35,7 @@ from typing import TextIO
 
 from brimline.act.ledger.writing import topic_id_text
 from brimline.act.plan_file import plan_document
-from brimline.cli.ledger.for_programs import moment_text
+from brimline.cli.ledger.for_programs import RANGE_COLUMNS, moment_text
 from brimline.decide.reclaim.floor import Floor
 from brimline.guard.reclaim.preview import DevicePreview, Preview
 from brimline.guard.reclaim.recheck import LeftOut
@@ -50,12 +50,7 @@ COLUMNS = (
     "topic",
     "partition",
     "topic_id",
-    "log_start",
-    "target",
-    "segments",
-    "first_base_offset",
-    "last_base_offset",
-    "allocated_bytes",
+    *RANGE_COLUMNS,
     "records_at_most",
     "oldest",
     "newest",

@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from brimline import __version__
+
 
 def add_config_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -43,6 +45,22 @@ def add_top(parser: argparse.ArgumentParser, things: str) -> None:
     help_text = f"{things} in the table (default: 20)"
     shown.add_argument("--top", type=_count_of(things), default=20, metavar="N", help=help_text)
     shown.add_argument("--all", action="store_const", dest="top", const=None, help=f"all {things} in the table")
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--timeout",
+        type=seconds_above_zero,
+        metavar="SECONDS",
+        help="how long brokers have to answer (default: default.api.timeout.ms of the properties, else 30)",
+    )
+
+
+def add_debug_and_version(parser: argparse.ArgumentParser, *, uses_client: bool = False) -> None:
+    shown = "show tracebacks and the client's log" if uses_client else "show tracebacks"
+    # Suppressed: the whole program has it too, and a default here would undo what was said there.
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=shown)
+    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
 
 
 class Once(argparse.Action):

@@ -1,9 +1,4 @@
-"""Standard output: plain, and through rich.
-
-The one way to a rich console: it draws what it is given, and leaves a closed pipe to ``main``.
-
-Standard output, as the renderings need it.
-"""
+"""Standard output as the renderings need it, and the one way to a rich console. A closed pipe is left to ``main``."""
 
 import io
 import os

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from brimline import __version__
+from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -34,8 +34,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument("--url", default=DEFAULT_URL, help=f"where the guard serves (default: {DEFAULT_URL})")
     parser.add_argument("--output", choices=("table", "json"), default="table", help="for people or for programs")
     parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="how long to wait (default: 5)")
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
-    parser.add_argument("--version", action="version", version=f"brimline {__version__}")
+    add_debug_and_version(parser)
     parser.set_defaults(func=run)
 
 

@@ -1,10 +1,7 @@
-"""The parts of ``brimline status`` for people: gateway, followers, cordon, reclaim.
+"""Parts of ``brimline status`` for people.
 
-The gateway for people: what it refuses, why, since when, how much of it there was, and what to do about it.
-
-Full followers and cordoned log dirs for people: only what asks for attention.
-
-The reclaim of a running guard for people: of every device what is done about its ceiling.
+Of the gateway: what it refuses, why, since when, how much, and what to do about it. Of full followers and cordoned log
+dirs: only what asks for attention. Of reclaim: for every device what is done about its ceiling.
 """
 
 from collections.abc import Iterator, Sequence
