@@ -14,10 +14,22 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from brimline.wire.primitives import Writer
-from tests.wire.produce_messages import Tags, int16, int32, int64, topic_ids, topic_names, unknown_tags, write_tags
+from tests.wire.produce_messages import (
+    FIRST_VERSION_WITH_TOPIC_ID,
+    Tags,
+    int16,
+    int32,
+    int64,
+    tags_left_over,
+    topic_ids,
+    topic_names,
+    unknown_tags,
+    with_endpoints,
+    write_tags,
+    write_topic_key,
+)
 
 VERSIONS = range(12, 19)
-FIRST_VERSION_WITH_TOPIC_ID = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 FIRST_VERSION_WITH_ENDPOINTS = 16
 
@@ -234,7 +246,7 @@ def encoded_request(request: Request, version: int, correlation_id: int = 7) -> 
     )
     writer.count(len(request.topics))
     for topic in request.topics:
-        _write_key(writer, topic, version)
+        write_topic_key(writer, topic.name, topic.topic_id, version)
         writer.count(len(topic.partitions))
         for each in topic.partitions:
             fixed = (each.index, each.leader_epoch, each.fetch_offset, each.last_fetched_epoch, each.log_start_offset)
@@ -243,7 +255,7 @@ def encoded_request(request: Request, version: int, correlation_id: int = 7) -> 
         write_tags(writer, topic.tags)
     writer.count(len(request.forgotten))
     for left in request.forgotten:
-        _write_key(writer, left, version)
+        write_topic_key(writer, left.name, left.topic_id, version)
         writer.count(len(left.partitions))
         writer.raw(struct.pack(f">{len(left.partitions)}i", *left.partitions))
         write_tags(writer, left.tags)
@@ -265,20 +277,16 @@ def encoded_answer(answer: Answer, version: int, correlation_id: int = 7) -> byt
     writer.int32(answer.session_id)
     writer.count(len(answer.topics))
     for topic in answer.topics:
-        _write_key(writer, topic, version)
+        write_topic_key(writer, topic.name, topic.topic_id, version)
         writer.count(len(topic.partitions))
         for partition in topic.partitions:
             _write_answered_partition(writer, partition)
         write_tags(writer, topic.tags)
-    write_tags(writer, _with_endpoints(answer) if version >= FIRST_VERSION_WITH_ENDPOINTS else answer.tags)
+    write_tags(
+        writer,
+        with_endpoints(answer.tags, answer.endpoints) if version >= FIRST_VERSION_WITH_ENDPOINTS else answer.tags,
+    )
     return writer.finish()
-
-
-def _write_key(writer: Writer, topic: Topic | Forgotten | AnsweredTopic, version: int) -> None:
-    if version >= FIRST_VERSION_WITH_TOPIC_ID:
-        writer.raw(key_in(version, topic))
-    else:
-        writer.string(topic.name)
 
 
 def _write_answered_partition(writer: Writer, partition: AnsweredPartition) -> None:
@@ -296,20 +304,6 @@ def _write_answered_partition(writer: Writer, partition: AnsweredPartition) -> N
     if partition.diverging is not None:
         tags = {0: struct.pack(">iqb", *partition.diverging, 0), **tags}
     write_tags(writer, tags)
-
-
-def _with_endpoints(answer: Answer) -> Tags:
-    if not answer.endpoints:
-        return answer.tags
-    writer = Writer(flexible=True)
-    writer.count(len(answer.endpoints))
-    for node_id, host, port in answer.endpoints:
-        writer.int32(node_id)
-        writer.string(host)
-        writer.int32(port)
-        writer.string_bytes(None)
-        writer.no_tags()
-    return {0: writer.finish(), **answer.tags}
 
 
 # --- what kafka-python makes of bytes
@@ -331,16 +325,16 @@ def request_read_by_oracle(frame: bytes, version: int) -> Request:
                         leader_epoch=each.current_leader_epoch,
                         last_fetched_epoch=each.last_fetched_epoch,
                         log_start_offset=each.log_start_offset,
-                        tags=_unknown_tags(each),
+                        tags=tags_left_over(each),
                     )
                     for each in topic.partitions
                 ],
-                tags=_unknown_tags(topic),
+                tags=tags_left_over(topic),
             )
             for topic in decoded.topics
         ],
         forgotten=[
-            Forgotten(topic.topic, topic.topic_id, topic.partitions, _unknown_tags(topic))
+            Forgotten(topic.topic, topic.topic_id, topic.partitions, tags_left_over(topic))
             for topic in decoded.forgotten_topics_data
         ],
         replica_id=_replica_id(decoded) if has_state else decoded.replica_id,
@@ -352,8 +346,8 @@ def request_read_by_oracle(frame: bytes, version: int) -> Request:
         isolation_level=decoded.isolation_level,
         rack=decoded.rack_id,
         client_id=decoded.header.client_id,
-        header_tags=_unknown_tags(decoded.header),
-        tags=_unknown_tags(decoded),
+        header_tags=tags_left_over(decoded.header),
+        tags=tags_left_over(decoded),
     )
 
 
@@ -365,7 +359,7 @@ def answer_read_by_oracle(frame: bytes, version: int) -> Answer:
                 name=topic.topic,
                 topic_id=topic.topic_id,
                 partitions=[_answered_partition(partition) for partition in topic.partitions],
-                tags=_unknown_tags(topic),
+                tags=tags_left_over(topic),
             )
             for topic in decoded.responses
         ],
@@ -373,8 +367,8 @@ def answer_read_by_oracle(frame: bytes, version: int) -> Answer:
         session_id=decoded.session_id,
         throttle_time_ms=decoded.throttle_time_ms,
         endpoints=[(node.node_id, node.host, node.port) for node in decoded.node_endpoints],
-        header_tags=_unknown_tags(decoded.header),
-        tags=_unknown_tags(decoded),
+        header_tags=tags_left_over(decoded.header),
+        tags=tags_left_over(decoded),
     )
 
 
@@ -404,9 +398,5 @@ def _answered_partition(partition: Any) -> AnsweredPartition:  # kafka-python is
             if "current_leader" in known
             else None
         ),
-        tags=_unknown_tags(partition),
+        tags=tags_left_over(partition),
     )
-
-
-def _unknown_tags(container: Any) -> Tags:  # kafka-python is not typed
-    return {int(name[1:]): value for name, value in (container.unknown_tags or {}).items()}

@@ -26,6 +26,7 @@ from brimline.torture.hostile.produce import (
     encoded_request,
     is_flexible,
     write_tags,
+    write_topic_key,
 )
 from brimline.wire.primitives import Writer
 
@@ -40,6 +41,7 @@ __all__ = [
     "batch",
     "encoded_request",
     "write_tags",
+    "write_topic_key",
 ]
 
 
@@ -232,23 +234,15 @@ def encoded_answer(answer: Answer, version: int, correlation_id: int = 7) -> byt
     write_tags(writer, answer.header_tags)
     writer.count(len(answer.topics))
     for topic in answer.topics:
-        _write_topic_key(writer, topic, version)
+        write_topic_key(writer, topic.name, topic.topic_id, version)
         writer.count(len(topic.partitions))
         for partition in topic.partitions:
             _write_answered_partition(writer, partition, version)
         write_tags(writer, topic.tags)
     if version >= 1:
         writer.int32(answer.throttle_time_ms)
-    write_tags(writer, _with_endpoints(answer) if version >= 10 else answer.tags)
+    write_tags(writer, with_endpoints(answer.tags, answer.endpoints) if version >= 10 else answer.tags)
     return writer.finish()
-
-
-def _write_topic_key(writer: Writer, topic: AnsweredTopic, version: int) -> None:
-    if version >= FIRST_VERSION_WITH_TOPIC_ID:
-        assert topic.topic_id is not None
-        writer.raw(topic.topic_id.bytes)
-    else:
-        writer.string(topic.name)
 
 
 def _write_answered_partition(writer: Writer, partition: AnsweredPartition, version: int) -> None:
@@ -272,18 +266,18 @@ def _write_answered_partition(writer: Writer, partition: AnsweredPartition, vers
     write_tags(writer, tags)
 
 
-def _with_endpoints(answer: Answer) -> Tags:
-    if not answer.endpoints:
-        return answer.tags
+def with_endpoints(tags: Tags, endpoints: Sequence[tuple[int, str, int]]) -> Tags:
+    if not endpoints:
+        return tags
     writer = Writer(flexible=True)
-    writer.count(len(answer.endpoints))
-    for node_id, host, port in answer.endpoints:
+    writer.count(len(endpoints))
+    for node_id, host, port in endpoints:
         writer.int32(node_id)
         writer.string(host)
         writer.int32(port)
         writer.string_bytes(None)
         writer.no_tags()
-    return {0: writer.finish(), **answer.tags}
+    return {0: writer.finish(), **tags}
 
 
 # --- what kafka-python makes of bytes
@@ -297,19 +291,19 @@ def request_read_by_oracle(frame: bytes, version: int) -> PlainRequest:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    Partition(partition.index, partition.records, _unknown_tags(partition))
+                    Partition(partition.index, partition.records, tags_left_over(partition))
                     for partition in topic.partition_data
                 ],
-                tags=_unknown_tags(topic),
+                tags=tags_left_over(topic),
             )
             for topic in decoded.topic_data
         ],
         client_id=decoded.header.client_id,
-        header_tags=_unknown_tags(decoded.header),
+        header_tags=tags_left_over(decoded.header),
         transactional_id=decoded.transactional_id,
         acks=decoded.acks,
         timeout_ms=decoded.timeout_ms,
-        tags=_unknown_tags(decoded),
+        tags=tags_left_over(decoded),
     )
 
 
@@ -321,14 +315,14 @@ def answer_read_by_oracle(frame: bytes, version: int) -> Answer:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[_answered_partition(partition) for partition in topic.partition_responses],
-                tags=_unknown_tags(topic),
+                tags=tags_left_over(topic),
             )
             for topic in decoded.responses
         ],
         throttle_time_ms=decoded.throttle_time_ms,
-        header_tags=_unknown_tags(decoded.header),
+        header_tags=tags_left_over(decoded.header),
         endpoints=[(node.node_id, node.host, node.port) for node in decoded.node_endpoints],
-        tags=_unknown_tags(decoded),
+        tags=tags_left_over(decoded),
     )
 
 
@@ -343,11 +337,11 @@ def _answered_partition(partition: Any) -> AnsweredPartition:  # kafka-python is
         record_errors=[(error.batch_index, error.batch_index_error_message) for error in partition.record_errors],
         message=partition.error_message,
         leader=(partition.current_leader.leader_id, partition.current_leader.leader_epoch) if has_leader else None,
-        tags=_unknown_tags(partition),
+        tags=tags_left_over(partition),
     )
 
 
-def _unknown_tags(container: Any) -> Tags:  # kafka-python is not typed
+def tags_left_over(container: Any) -> Tags:  # kafka-python is not typed
     return {int(name[1:]): value for name, value in (container.unknown_tags or {}).items()}
 
 

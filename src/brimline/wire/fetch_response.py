@@ -73,16 +73,10 @@ def rewritten_answer(
     their log start offset is at most the offset that they were fetched from, which is given; an error in such a
     partition stays as it is. An answer that is an error as a whole is not changed.
     """
-    if not MIN_VERSION <= version <= MAX_VERSION:
-        raise Malformed(f"an answer to Fetch of the unknown version {version}")
     has_ids = version >= FIRST_VERSION_WITH_TOPIC_ID
     reader = Reader(payload, flexible=True)
-    reader.int32()  # correlation id
-    reader.skip_tags()
-    reader.int32()  # throttle time
-    if reader.int16():
+    if _read_head(reader, version):
         return RewrittenAnswer(frame=tuple(rewritten_frame(payload, [])), records_bytes=0)
-    reader.int32()  # session id
     count_start = reader.position
     count = reader.count_not_null(smallest_element=_SMALLEST_TOPIC)
     count_end = reader.position
@@ -102,6 +96,19 @@ def rewritten_answer(
         edits.insert(0, Edit(count_start, count_end, encoded_count(count + len(pending), flexible=True)))
         edits.append(Edit(topics_end, topics_end, _refusing_topics(pending, error_code, has_ids=has_ids)))
     return RewrittenAnswer(frame=tuple(rewritten_frame(payload, edits)), records_bytes=taken_out)
+
+
+def _read_head(reader: Reader, version: int) -> int:
+    """Up to the topics; the error of the answer as a whole."""
+    if not MIN_VERSION <= version <= MAX_VERSION:
+        raise Malformed(f"an answer to Fetch of the unknown version {version}")
+    reader.int32()  # correlation id
+    reader.skip_tags()
+    reader.int32()  # throttle time
+    error_code = reader.int16()
+    if not error_code:
+        reader.int32()  # session id
+    return error_code
 
 
 def _rewritten_topic(

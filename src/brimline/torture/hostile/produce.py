@@ -1,8 +1,6 @@
-"""Produce requests of every version: plain ones, and odd ones that every broker takes.
+"""Produce requests of every version as plain values, and their bytes, tagged fields included.
 
-Produce requests of every version as plain values, and their bytes, tagged fields included.
-
-Produce requests that nobody writes and every broker takes: what a reader that is stricter than Kafka would miss.
+And odd ones that nobody writes and every broker takes: what a reader that is stricter than Kafka would miss.
 """
 
 import struct
@@ -17,6 +15,7 @@ from brimline.wire.primitives import Writer
 VERSIONS = range(14)
 FIRST_FLEXIBLE_VERSION = 9
 FIRST_VERSION_WITH_TOPIC_ID = 13
+"""Of Produce, and of Fetch too."""
 
 Tags = Mapping[int, bytes]
 NO_TAGS: Tags = {}
@@ -92,7 +91,7 @@ def encoded_request(request: PlainRequest, version: int) -> bytes:
     writer.int32(request.timeout_ms)
     writer.count(len(request.topics))
     for topic in request.topics:
-        _write_topic_key(writer, topic, version)
+        write_topic_key(writer, topic.name, topic.topic_id, version)
         writer.count(len(topic.partitions))
         for partition in topic.partitions:
             writer.int32(partition.index)
@@ -104,12 +103,12 @@ def encoded_request(request: PlainRequest, version: int) -> bytes:
     return writer.finish()
 
 
-def _write_topic_key(writer: Writer, topic: PlainTopic, version: int) -> None:
+def write_topic_key(writer: Writer, name: str, topic_id: UUID | None, version: int) -> None:
     if version >= FIRST_VERSION_WITH_TOPIC_ID:
-        assert topic.topic_id is not None
-        writer.raw(topic.topic_id.bytes)
+        assert topic_id is not None
+        writer.raw(topic_id.bytes)
     else:
-        writer.string(topic.name)
+        writer.string(name)
 
 
 def write_tags(writer: Writer, tags: Tags) -> None:
