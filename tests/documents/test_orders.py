@@ -10,17 +10,17 @@ from brimline.documents.orders import (
     AddressLimitsOrder,
     FenceOrder,
     FollowerFencesOrder,
-    HeldFollower,
-    HeldTopic,
+    GatewayOrder,
     Lease,
-    Order,
     SkipsOrder,
     UnfenceOrder,
+    WithheldFollower,
+    WithheldTopic,
 )
 
 TOPIC_ID = UUID(int=7)
-ORDERS = HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0, 1))
-OLD = HeldTopic(topic="old", partitions=())
+ORDERS = WithheldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0, 1))
+OLD = WithheldTopic(topic="old", partitions=())
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ OLD = HeldTopic(topic="old", partitions=())
         UnfenceOrder(topic="t", by="me"),
         SkipsOrder(epoch=7, seconds=20.0),
         SkipsOrder(epoch=7, seconds=20.0, followers={2: (ORDERS, OLD), 3: ()}),
-        FollowerFencesOrder(epoch=7, seconds=20.0, followers={3: HeldFollower(reason="no room", topics=(ORDERS,))}),
+        FollowerFencesOrder(epoch=7, seconds=20.0, followers={3: WithheldFollower(reason="no room", topics=(ORDERS,))}),
         AddressLimitsOrder(connections=NO_LIMIT, connections_of={"10.0.0.5": 1000}),
         AddressLimitsOrder(per_second=0.5, per_second_of={}),
     ],
     ids=lambda order: order.OP,
 )
-def test_what_is_written_is_read(order: Order) -> None:
+def test_what_is_written_is_read(order: GatewayOrder) -> None:
     assert from_json(type(order), order.to_json()) == order
 
 
@@ -67,7 +67,7 @@ def test_a_topic_may_be_called_by_one_of_its_names() -> None:
         "followers": {"3": [{"topicId": str(TOPIC_ID), "partitions": [7]}, {"topic": "old", "partitions": []}]},
     }
 
-    assert from_json(SkipsOrder, document).followers == {3: (HeldTopic(topic_id=TOPIC_ID, partitions=(7,)), OLD)}
+    assert from_json(SkipsOrder, document).followers == {3: (WithheldTopic(topic_id=TOPIC_ID, partitions=(7,)), OLD)}
 
 
 @pytest.mark.parametrize(

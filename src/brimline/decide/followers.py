@@ -1,10 +1,9 @@
 """Full followers: what is done about one, and how it is not sent what it has no room for.
 
-What is done about a follower whose disk is full, by the leader's guard: ``brimline.follower.action``.
-
-**Rule.** What the operator names is what is done. ``auto`` skips where this broker's gateway stands between it and its
-followers, and keeps a reserve elsewhere: skipping needs the brokers' own listener to run through the gateway, refusing
-only the clients' one. It is the leader's layout alone that matters; a follower's gateway has no part in either.
+**Rule.** What the operator names (``brimline.follower.action``) is what the leader's guard does. ``auto`` skips where
+this broker's gateway stands between it and its followers, and keeps a reserve elsewhere: skipping needs the brokers'
+own listener to run through the gateway, refusing only the clients' one. It is the leader's layout alone that matters; a
+follower's gateway has no part in either.
 
 - *Skip* (KIP-1201): the follower is not sent the partition. It leaves the ISR, clients go on, and it catches up when it
   has room: availability before durability.
@@ -14,12 +13,10 @@ only the clients' one. It is the leader's layout alone that matters; a follower'
 
 Where what is to be done cannot be done, nothing is done in its place, and ``obstacle`` says why.
 
-Which partitions a follower with a full disk is not sent, and how it is told. Pure: one fetch in, what to do with it.
-
-**Promise.** A blocked partition's log does not grow on the follower: no answer that reaches it holds records of that
-partition. Everything else that the follower asks for it gets as if nobody stood between. The follower leaves the ISR
-because it lags, and nothing has to be remembered to let it go on: once a partition is no longer blocked, the follower
-itself asks for it again, from where its log ends.
+**Promise** of skipping. A blocked partition's log does not grow on the follower: no answer that reaches it holds
+records of that partition. Everything else that the follower asks for it gets as if nobody stood between. The follower
+leaves the ISR because it lags, and nothing has to be remembered to let it go on: once a partition is no longer blocked,
+the follower itself asks for it again, from where its log ends.
 
 **How.** A follower that is answered UNKNOWN_LEADER_EPOCH (75) for a partition takes it calmly: it takes the partition
 out of its session, and asks for it anew ``replica.fetch.backoff.ms`` later (a second by default). So a blocked

@@ -19,12 +19,12 @@ A resized volume needs no rule: what is used stays what it is, and the limit is 
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
 from brimline.decide.reclaim import kernel
+from brimline.model.quantities import Labelled
 from brimline.model.scan import Int64Column
 
 A_DAY_MS = 86_400_000
@@ -57,7 +57,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
-class Outlook(IntEnum):
+class Outlook(Labelled):
     """The label is the stable name in tables; the number is not."""
 
     FULL = 0
@@ -72,10 +72,6 @@ class Outlook(IntEnum):
     UNREADABLE = 5
     """The newest look failed, or there was none."""
     NO_LIMIT = 6
-
-    @property
-    def label(self) -> str:
-        return self.name.lower().replace("_", "-")
 
     @property
     def is_known(self) -> bool:

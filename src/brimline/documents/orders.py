@@ -34,7 +34,7 @@ _LIMIT = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class GatewayOrder:
     OP: ClassVar[str]
 
     def to_json(self) -> dict[str, Any]:
@@ -42,12 +42,12 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateWanted(Order):
+class StateWanted(GatewayOrder):
     OP: ClassVar[str] = "state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease(Order):
+class Lease(GatewayOrder):
     """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds."""
 
     OP: ClassVar[str] = "lease"
@@ -56,7 +56,7 @@ class Lease(Order):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldTopic:
+class WithheldTopic:
     """Partitions of one topic. The id is what followers call it since Kafka 3.1, the name what older ones do; with
     only one of them given, the others' fetches pass."""
 
@@ -72,36 +72,36 @@ class HeldTopic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFollower:
+class WithheldFollower:
     """A broker without room: why, and the partitions that clients are refused for."""
 
     reason: str = ""
-    topics: tuple[HeldTopic, ...]
+    topics: tuple[WithheldTopic, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkipsOrder(Order):
+class SkipsOrder(GatewayOrder):
     """Which partitions are not to grow on which followers. Without ``followers`` it renews what was said under that
     epoch. The answer's ``inForce`` is false if that is not what the gateway was told last: then it is told again."""
 
     OP: ClassVar[str] = "skips"
     epoch: int
     seconds: float
-    followers: Mapping[int, tuple[HeldTopic, ...]] | None = field(default=None, metadata=_OMITTED)
+    followers: Mapping[int, tuple[WithheldTopic, ...]] | None = field(default=None, metadata=_OMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowerFencesOrder(Order):
+class FollowerFencesOrder(GatewayOrder):
     """Goes the same way, and has clients refused instead."""
 
     OP: ClassVar[str] = "follower-fences"
     epoch: int
     seconds: float
-    followers: Mapping[int, HeldFollower] | None = field(default=None, metadata=_OMITTED)
+    followers: Mapping[int, WithheldFollower] | None = field(default=None, metadata=_OMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddressLimitsOrder(Order):
+class AddressLimitsOrder(GatewayOrder):
     """What the broker decides by the address of a client. ``None`` is not said, and stays as it was. It holds until it
     is said otherwise."""
 
@@ -120,7 +120,7 @@ class AddressLimitsOrder(Order):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FenceOrder(Order):
+class FenceOrder(GatewayOrder):
     """By hand."""
 
     OP: ClassVar[str] = "fence"
@@ -140,7 +140,7 @@ class UnfenceOrder(FenceOrder):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class GatewayAnswer:
     """``error`` goes with ``ok`` being false, the others with some orders."""
 
     v: object = VERSION

@@ -15,19 +15,18 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from brimline.documents.codec import from_json, read_json
 from brimline.documents.gateway_state import GatewayState
 from brimline.documents.orders import (
     VERSION,
     AddressLimitsOrder,
-    Answer,
     FenceOrder,
     FollowerFencesOrder,
+    GatewayAnswer,
+    GatewayOrder,
     Lease,
-    Order,
     SkipsOrder,
     StateWanted,
     UnfenceOrder,
@@ -61,12 +60,10 @@ class GatewayClient:
         """Fetches that the gateway had to pass unread although something is skipped, by its last answer."""
         self._socket: socket.socket | None = None
 
-    def __enter__(self) -> "GatewayClient":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -104,7 +101,7 @@ class GatewayClient:
     def unfence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
         self._ask(UnfenceOrder(log_dir=log_dir, topic=topic, reason=reason, by=by))
 
-    def _ask(self, order: Order) -> Answer:
+    def _ask(self, order: GatewayOrder) -> GatewayAnswer:
         line = json.dumps(order.to_json()).encode() + b"\n"
         was_connected = self._socket is not None
         try:
@@ -147,9 +144,9 @@ class GatewayClient:
             self._socket = fresh
         return self._socket
 
-    def _read(self, answer: bytes) -> Answer:
+    def _read(self, answer: bytes) -> GatewayAnswer:
         try:
-            said = read_json(Answer, answer)
+            said = read_json(GatewayAnswer, answer)
         except ValueError as problem:
             self._not_a_gateway(problem)
         if said.v != VERSION:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from brimline import __version__
+from brimline.documents import orders
 from brimline.documents.codec import from_json, to_json
 from brimline.documents.gateway_state import (
     AddedLatency,
@@ -19,17 +20,6 @@ from brimline.documents.gateway_state import (
     SeenRequests,
     SkippedFollower,
     Skips,
-)
-from brimline.documents.orders import (
-    NO_LIMIT,
-    AddressLimitsOrder,
-    FenceOrder,
-    FollowerFencesOrder,
-    Lease,
-    Order,
-    SkipsOrder,
-    StateWanted,
-    UnfenceOrder,
 )
 from brimline.gateway.control import Command
 from brimline.gateway.counters import LATENCY_BOUNDS
@@ -47,7 +37,7 @@ from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
 Json = Mapping[str, Any]
-Given = TypeVar("Given", bound=Order)
+Given = TypeVar("Given", bound=orders.GatewayOrder)
 
 
 class GatewayCommands:
@@ -79,13 +69,13 @@ class GatewayCommands:
     def by_name(self) -> Mapping[str, Command]:
         return dict(
             (
-                _command(StateWanted, self._state),
-                _command(Lease, self._lease),
-                _command(FenceOrder, self._fence),
-                _command(UnfenceOrder, self._unfence),
-                _command(SkipsOrder, self._skip),
-                _command(FollowerFencesOrder, self._fence_followers),
-                _command(AddressLimitsOrder, self._limit_addresses),
+                _command(orders.StateWanted, self._state),
+                _command(orders.Lease, self._lease),
+                _command(orders.FenceOrder, self._fence),
+                _command(orders.UnfenceOrder, self._unfence),
+                _command(orders.SkipsOrder, self._skip),
+                _command(orders.FollowerFencesOrder, self._fence_followers),
+                _command(orders.AddressLimitsOrder, self._limit_addresses),
             )
         )
 
@@ -93,7 +83,7 @@ class GatewayCommands:
     def _can_skip(self) -> bool:
         return self._config.is_enforcing and any(each.carries_replication for each in self._config.layout.fronted)
 
-    def _state(self, _order: StateWanted) -> Json:
+    def _state(self, _order: orders.StateWanted) -> Json:
         forwarder, counters = self._forwarder, self._forwarder.counters
         state = GatewayState(
             version=__version__,
@@ -134,11 +124,11 @@ class GatewayCommands:
         )
         return {"state": to_json(state)}
 
-    def _lease(self, order: Lease) -> Json:
+    def _lease(self, order: orders.Lease) -> Json:
         self._fences.lease(order.full, order.seconds)
         return {}
 
-    def _skip(self, order: SkipsOrder) -> Json:
+    def _skip(self, order: orders.SkipsOrder) -> Json:
         if not self._can_skip:
             raise BadInput("this gateway does not stand between the brokers, or only observes: it cannot skip anything")
         if order.followers is None:
@@ -149,19 +139,19 @@ class GatewayCommands:
         _say_skips(before, self._skips.snapshot.followers)
         return {"inForce": True, "passedUnread": self._forwarder.counters.fetches.passed_unread}
 
-    def _fence_followers(self, order: FollowerFencesOrder) -> Json:
+    def _fence_followers(self, order: orders.FollowerFencesOrder) -> Json:
         if order.followers is None:
             return {"inForce": self._fences.renew_followers(epoch=order.epoch, seconds=order.seconds)}
         self._fences.lease_followers(fenced_followers(order.followers), epoch=order.epoch, seconds=order.seconds)
         return {"inForce": True}
 
-    def _limit_addresses(self, order: AddressLimitsOrder) -> Json:
+    def _limit_addresses(self, order: orders.AddressLimitsOrder) -> Json:
         limits = self._forwarder.addresses.limits
         if order.connections is not None:
-            most = None if order.connections == NO_LIMIT else int(order.connections)
+            most = None if order.connections == orders.NO_LIMIT else int(order.connections)
             limits = replace(limits, connections=most, connections_of=order.connections_of or {})
         if order.per_second is not None:
-            rate = None if order.per_second == NO_LIMIT else order.per_second
+            rate = None if order.per_second == orders.NO_LIMIT else order.per_second
             limits = replace(limits, per_second=rate, per_second_of=order.per_second_of or {})
         self._forwarder.addresses.limits = limits
         return {}
@@ -183,11 +173,11 @@ class GatewayCommands:
             fetches_passed_unread=counted.passed_unread,
         )
 
-    def _fence(self, order: FenceOrder) -> Json:
+    def _fence(self, order: orders.FenceOrder) -> Json:
         self._fences.fence(log_dir=order.log_dir, topic=order.topic, reason=order.reason, by=order.by)
         return {}
 
-    def _unfence(self, order: UnfenceOrder) -> Json:
+    def _unfence(self, order: orders.UnfenceOrder) -> Json:
         self._fences.unfence(log_dir=order.log_dir, topic=order.topic, reason=order.reason, by=order.by)
         return {}
 

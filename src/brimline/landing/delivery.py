@@ -1,27 +1,21 @@
-"""A snapshot's way out, and where it waits when there is none.
+"""A snapshot's way out: what waits goes first, then the new one; what cannot go waits, in a folder of bounded size.
 
-Where snapshots wait while the landing place cannot take them: a folder of bounded size.
+**Invariant** of the folder. The folder never holds more than its bound. When it is full the oldest snapshots go first:
+the newest says most about the fleet as it is. What waits is sent in the order in which it was taken, so that nobody
+sees time run backwards. Files are whole or not there, as in a landing place.
 
-**Invariant.** The folder never holds more than its bound. When it is full the oldest snapshots go first: the newest
-says most about the fleet as it is. What waits is sent in the order in which it was taken, so that nobody sees time run
-backwards. Files are whole or not there, as in a landing place.
-
-A snapshot's way out: what waits goes first, then the new one; what cannot go waits.
-
-**Invariant.** Every snapshot ends in exactly one place: the landing place, the spool, or the count of those dropped.
-One that reached the landing place and was not yet removed from the spool when the process died is sent again: same
-name, same bytes.
+**Invariant** of the delivery. Every snapshot ends in exactly one place: the landing place, the spool, or the count of
+those dropped. One that reached the landing place and was not yet removed from the spool when the process died is sent
+again: same name, same bytes.
 """
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from brimline.landing.header import NAME
 from brimline.landing.place import PlaceFailed
-from brimline.service.durable_files import read_state
+from brimline.service.durable_files import put_whole, read_state
 
 _SLASH = "%2F"
 _UNFINISHED = ".unfinished"
@@ -64,17 +58,8 @@ class Spool:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / name.replace("/", _SLASH)
         unfinished = path.with_name(path.name + _UNFINISHED)
-        try:
-            unfinished.unlink(missing_ok=True)
-            with unfinished.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        except BaseException:
-            with suppress(OSError):  # the first failure is the one to tell
-                unfinished.unlink(missing_ok=True)
-            raise
+        unfinished.unlink(missing_ok=True)
+        put_whole(path, unfinished, data)
         return dropped
 
     def remove(self, waiting: Waiting) -> None:

@@ -5,7 +5,6 @@ HDFS) a file is written under a name that begins with a dot, and renamed when it
 store shows an object when its one upload is complete.
 """
 
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pyarrow import fs
 from brimline.landing.header import NAME, ROOT
 from brimline.model import BrimlineError
 from brimline.model.secrets import is_uri, without_login
+from brimline.service.durable_files import put_whole
 
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 _AT_END = re.compile(rf"(?:^|/)({NAME.pattern})$")
@@ -88,16 +88,7 @@ def _put_local(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
     unfinished = path.with_name(_unfinished(path.name))
-    try:
-        with unfinished.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        with suppress(OSError):  # the disk is full or gone: the first failure is the one to tell
-            unfinished.unlink(missing_ok=True)
-        raise
+    put_whole(path, unfinished, data)
 
 
 def _unfinished(name: str) -> str:

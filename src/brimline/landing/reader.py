@@ -10,8 +10,7 @@ repeated, and nulls where none may be. What the rows say together is checked in 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,6 +95,12 @@ class Snapshot:
                     raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{section}.{field.name} has nulls")
             return pa.Table.from_arrays(found, schema=pa.schema(fields))
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._is_ours:
             self._file.close()
@@ -115,14 +120,6 @@ class Snapshot:
                 read_dictionary=_TEXTS,
             )
         return self._parquet
-
-    def __enter__(self) -> "Snapshot":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def read_header(source: Source) -> Header:

@@ -1,7 +1,5 @@
 """From columns to the bytes of a snapshot file.
 
-From tables to the bytes of a snapshot file.
-
 The bytes are made whole in memory, then put down in one go (see ``place``): nobody ever sees half a snapshot.
 """
 

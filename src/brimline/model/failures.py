@@ -1,11 +1,7 @@
 """What can go wrong: failures as values, errors, and Kafka's codes.
 
-Kafka's error codes, as far as Brimline meets them in answers.
-
-Failure as a value: what went wrong, with what, and what to do about it.
-
-``Failure`` is the value that stands in an observation instead of an answer; ``ObservationFailed`` is the same
-thing raised, where a caller asked for the answer or nothing.
+Kafka's codes are here as far as Brimline meets them in answers. ``Failure`` is the value that stands in an observation
+instead of an answer; ``ObservationFailed`` is the same thing raised, where a caller asked for the answer or nothing.
 
 ::
 

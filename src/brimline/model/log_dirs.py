@@ -10,7 +10,6 @@ In a column -1 stands for "unknown", as on the wire; everywhere else unknown is 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import IntEnum
 from functools import cached_property
 from typing import TypeAlias
 
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from brimline.model.failures import Failure, KafkaError, ObservationFailed
 from brimline.model.partitions import TopicPartition
-from brimline.model.quantities import BrokerId, Bytes
+from brimline.model.quantities import BrokerId, Bytes, Labelled
 
 Int64Column: TypeAlias = npt.NDArray[np.int64]
 Int32Column: TypeAlias = npt.NDArray[np.int32]
@@ -29,7 +28,7 @@ ReasonColumn: TypeAlias = npt.NDArray[np.uint8]
 UNKNOWN = -1
 
 
-class Reason(IntEnum):
+class Reason(Labelled):
     """Why a remote or only-local size is unknown. The order is free: the number never leaves the process."""
 
     KNOWN = 0
@@ -48,10 +47,6 @@ class Reason(IntEnum):
     NO_ANSWER = 13
     OTHER_LINEAGE = 14
     CODEC_MISSING = 15
-
-    @property
-    def label(self) -> str:
-        return self.name.lower().replace("_", "-")
 
     @property
     def sentence(self) -> str:

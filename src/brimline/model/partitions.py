@@ -1,9 +1,4 @@
-"""What a partition is called, and how much of it is kept.
-
-What a partition is called.
-
-What a topic's configuration says about how much of it is kept, as one broker computes it.
-"""
+"""What a partition is called, and what a topic's configuration says about how much of it is kept."""
 
 from dataclasses import dataclass
 

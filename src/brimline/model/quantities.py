@@ -6,12 +6,22 @@ Sizes are read and written in the units of the operator's other tools: ``MB`` is
 """
 
 import re
+from enum import IntEnum
 from typing import NewType
 
 Bytes = NewType("Bytes", int)
 Percent = NewType("Percent", float)
 Offset = NewType("Offset", int)
 BrokerId = NewType("BrokerId", int)
+
+
+class Labelled(IntEnum):
+    """The label is the stable name in files and on the wire, the number is not."""
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
+
 
 _UNITS = {
     "": 1,

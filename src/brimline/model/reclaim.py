@@ -11,11 +11,10 @@ In a column -1 stands for "unknown", everywhere else ``None`` does.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import overload
 
 from brimline.model.partitions import TopicPartition
-from brimline.model.quantities import Bytes
+from brimline.model.quantities import Bytes, Labelled
 from brimline.model.scan import BoolColumn, Int32Column, Int64Column, UInt8Column
 
 CEILING_OFF = 100
@@ -27,7 +26,7 @@ USE_RETENTION = -2
 AN_HOUR_MS = 3_600_000
 
 
-class Views(IntEnum):
+class Views(Labelled):
     """Do the files and the broker's answer tell the same story of a log? Only then is it trimmed."""
 
     AGREE = 0
@@ -38,10 +37,6 @@ class Views(IntEnum):
     SEGMENTS_MISSING = 5
     OTHER_OFFSETS = 6
     NO_PERMISSION = 7
-
-    @property
-    def label(self) -> str:
-        return self.name.lower().replace("_", "-")
 
     @property
     def sentence(self) -> str:

@@ -3,16 +3,15 @@ that is enough.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from brimline.model.quantities import Bytes
+from brimline.model.quantities import Bytes, Labelled
 from brimline.model.scan import Int64Column, UInt8Column
 
 
-class ReclaimReason(IntEnum):
-    """Why a segment goes or stays. The label is the stable name in files and on the wire, the number is not."""
+class ReclaimReason(Labelled):
+    """Why a segment goes or stays."""
 
     TAKEN = 0
     GOING_LOG_START = 1
@@ -48,10 +47,6 @@ class ReclaimReason(IntEnum):
     """Of logs only: nothing speaks against trimming it, each of its segments has a reason of its own."""
     COMPACTED = 30
     FOR_EVER = 31
-
-    @property
-    def label(self) -> str:
-        return self.name.lower().replace("_", "-")
 
     @property
     def sentence(self) -> str:
@@ -158,7 +153,7 @@ class Going:
         return Bytes(sum(parts))
 
 
-class DeviceOutcome(IntEnum):
+class DeviceOutcome(Labelled):
     """How a plan ends for a device."""
 
     NO_CEILING = 0
@@ -170,10 +165,6 @@ class DeviceOutcome(IntEnum):
     """More is needed; the rest is for later cycles. With nothing taken, the limit is smaller than the next segment."""
     FLOOR_REACHED = 6
     """Everything that may be taken is taken, and it is not enough."""
-
-    @property
-    def label(self) -> str:
-        return self.name.lower().replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

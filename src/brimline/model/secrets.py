@@ -1,8 +1,4 @@
-"""Configuration values as people may see them.
-
-What is a URI, and what a path.
-
-What people may see of a configuration value: in log lines, in errors, in ``/v1/state``, on the terminal.
+"""What people may see of a configuration value: in log lines, in errors, in ``/v1/state``, on the terminal.
 
 Two things are secrets: a value whose key says so, and a login within a URI, wherever the URI stands. Errors and log
 lines hide logins by themselves; whoever shows a value together with its key asks ``shown``.

@@ -1,7 +1,5 @@
 """Volumes: which log dirs share one, and what all add up to.
 
-Which log dirs of a broker share a volume, as far as the broker's own answer can tell.
-
 A broker reports the volume's bytes with each of its log dirs and does not name the device, so two log dirs on one
 volume look like two volumes. Adding them up would promise space that does not exist.
 
@@ -12,9 +10,7 @@ its log dirs one after the other, so while it writes the usable bytes of one vol
 to judge by, a small difference counts as the same.
 The guard, which can ask the file system, does not need this rule.
 
-What a cluster's log dirs add up to, with nothing counted twice.
-
-A shared volume counts once (see ``volumes``), and so does a partition's remote log, which all its replicas have in
+In a sum a shared volume counts once, and so does a partition's remote log, which all its replicas have in
 common. What is unknown is left out of a sum and counted beside it; a sum of nothing known is ``None``, not 0.
 """
 

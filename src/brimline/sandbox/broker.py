@@ -1,10 +1,7 @@
-"""A sandbox's processes, and whether a broker answers.
+"""A sandbox's processes: start, stop, kill, what a Kafka last said, and whether a broker answers.
 
-Does a broker answer, and whom does it know? One Metadata request, by hand.
-
-Seven short fields each way: not worth a client library whose import takes longer than the answer.
-
-The processes of a sandbox: start, stop, kill, and what a Kafka last said.
+A broker is asked by one Metadata request, by hand. Seven short fields each way: not worth a client library whose import
+takes longer than the answer.
 """
 
 import signal

@@ -1,6 +1,6 @@
 """Java: which one, its class archives, and Kafka's stock tools.
 
-The Java that runs Kafka, Ivy and the stock tools: whatever this machine has, if it is new enough.
+The Java is whatever this machine has, if it is new enough.
 
 A class archive for every Kafka version (AppCDS): a broker that finds its classes read and checked starts with a
 third less work, and so does a tool or a client.
@@ -9,10 +9,8 @@ It is made once for a version and a Java, from a real broker that is started and
 Java uses it where the stock jars come first on the class path, in this order; where there is none, or it does not
 fit, everything works as without it.
 
-The stock command-line tools of a Kafka version, by the names of their scripts.
-
-They moved from Scala (``kafka.admin``, ``kafka.tools``) to Java (``org.apache.kafka.tools``) over the years; which
-class a version has is read from its jars.
+Tools go by the names of their scripts. They moved from Scala (``kafka.admin``, ``kafka.tools``) to Java
+(``org.apache.kafka.tools``) over the years; which class a version has is read from its jars.
 """
 
 import hashlib

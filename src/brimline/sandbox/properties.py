@@ -1,11 +1,7 @@
 """The configuration of every node of a sandbox: properties and logging.
 
-Log files for Kafka processes, bounded: a sandbox may run for days on memory-backed volumes.
-
-Kafka 4 logs through log4j 2, earlier versions through reload4j; each gets its own dialect of the same wish: INFO,
-one file of 8 MB and one before it.
-
-The properties file of every node of a sandbox.
+Log files are bounded: a sandbox may run for days on memory-backed volumes. Kafka 4 logs through log4j 2, earlier
+versions through reload4j; each gets its own dialect of the same wish: INFO, one file of 8 MB and one before it.
 
 Three listeners: CLIENT carries the security that was asked for, ADMIN is a plain one for the brokers among
 themselves and for the sandbox's owner, CONTROLLER belongs to KRaft.

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from brimline.decide.followers import SKIPPED_ERROR
-from brimline.documents.orders import HeldTopic
+from brimline.documents.orders import WithheldTopic
 from brimline.gateway.counters import Counters, FetchCounters
 from brimline.gateway.net.connection import Connection, Judge
 from brimline.gateway.rules.fetch_rule import FetchRule, fetch_rules
@@ -96,7 +96,7 @@ class Three:
 
     def skip(self, *partitions: int, follower: int = FULL_FOLLOWER) -> None:
         self.skips.put(
-            {follower: [HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=partitions)]}, epoch=1, seconds=60
+            {follower: [WithheldTopic(topic="orders", topic_id=TOPIC_ID, partitions=partitions)]}, epoch=1, seconds=60
         )
 
     def release(self) -> None:
@@ -343,12 +343,12 @@ class TestWhatIsLookedAt:
         assert not rule.wants(FETCH, VERSION)
 
     def test_only_versions_that_are_understood(self, rule: FetchRule, skips: FollowerSkips) -> None:
-        skips.put({2: [HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=1, seconds=60)
+        skips.put({2: [WithheldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=1, seconds=60)
 
         assert [version for version in range(25) if rule.wants(FETCH, version)] == list(range(12, 19))
 
     def test_no_connection_of_a_consumer_after_its_first_fetch(self, rule: FetchRule, skips: FollowerSkips) -> None:
-        skips.put({2: [HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=1, seconds=60)
+        skips.put({2: [WithheldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=1, seconds=60)
         assert rule.wants(FETCH, VERSION)
 
         rule.judge(_Sink(), _collected(replace(EVERYTHING, replica_id=CONSUMER)))  # type: ignore[arg-type]
@@ -358,11 +358,11 @@ class TestWhatIsLookedAt:
     def test_no_connection_of_a_follower_with_room_after_its_first_fetch(
         self, rule: FetchRule, skips: FollowerSkips
     ) -> None:
-        skips.put({2: [HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=1, seconds=60)
+        skips.put({2: [WithheldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=1, seconds=60)
         rule.judge(_Sink(), _collected(replace(EVERYTHING, replica_id=3)))  # type: ignore[arg-type]
         assert not rule.wants(FETCH, VERSION)
 
-        skips.put({3: [HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=2, seconds=60)
+        skips.put({3: [WithheldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0,))]}, epoch=2, seconds=60)
         assert rule.wants(FETCH, VERSION)
 
 

@@ -4,12 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from brimline.documents.orders import HeldTopic
+from brimline.documents.orders import WithheldTopic
 from brimline.gateway.rules.follower_orders import LONGEST_SECONDS, FollowerSkips
 from brimline.model import BadInput
 
 TOPIC_ID = UUID("5e3c1f0a-7d0b-4a87-b4d4-c70616313919")
-ORDERS = HeldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0, 1))
+ORDERS = WithheldTopic(topic="orders", topic_id=TOPIC_ID, partitions=(0, 1))
 
 
 class Clock:

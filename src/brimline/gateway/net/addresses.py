@@ -1,12 +1,8 @@
-"""Limits by address: what a broker allows, held by the gateway.
-
-How many connections an address may have, and how many new ones in a second.
+"""Limits by address: how many connections one may have, and how many new ones in a second.
 
 A broker behind a gateway sees one address for all clients, so that what it decides by the address is decided here: the
 broker's ``max.connections.per.ip`` and its overrides, and its quotas ``connection_creation_rate`` of addresses. What
 counts all connections together, or those of a listener, stays with the broker: behind a gateway they are as many.
-
-The broker's limits of connections by address, as its file writes them, in the words of the gateway.
 """
 
 import socket

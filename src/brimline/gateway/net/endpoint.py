@@ -1,8 +1,6 @@
-"""One side of a connection, and the pipe between two sides.
+"""One side of a connection: a socket, plain or TLS, and the bytes that it has not taken yet.
 
-A kernel pipe through which large frames go from one socket to the other without coming into this process.
-
-One side of a connection: a socket, plain or TLS, and the bytes that it has not taken yet.
+And the kernel pipe through which large frames go from one side to the other without coming into this process.
 """
 
 import errno

@@ -1,6 +1,4 @@
-"""What the guard says of followers without room (``documents.orders``): skipped, or fenced.
-
-Which partitions are not to grow on which followers: the guard's word, for as long as it keeps giving it.
+"""Which partitions are not to grow on which followers: the guard's word, for as long as it keeps giving it.
 
 **Invariant.** A ``SkipSnapshot`` never changes; ``FollowerSkips`` replaces it whole, so the forwarder takes no lock and
 sees one moment.
@@ -23,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from brimline.decide.followers import Partition
-from brimline.documents.orders import HeldFollower, HeldTopic
+from brimline.documents.orders import WithheldFollower, WithheldTopic
 from brimline.model import BadInput
 
 LONGEST_SECONDS = 60.0
@@ -65,7 +63,7 @@ class FollowerSkips:
         self._replacing = threading.Lock()
         self.snapshot = SkipSnapshot(seconds=seconds)
 
-    def put(self, followers: Mapping[int, Iterable[HeldTopic]], *, epoch: int, seconds: float) -> None:
+    def put(self, followers: Mapping[int, Iterable[WithheldTopic]], *, epoch: int, seconds: float) -> None:
         """In place of everything that was said before; it counts for so many seconds."""
         _check(seconds)
         skipped = {broker: _skipped(topics) for broker, topics in followers.items()}
@@ -96,7 +94,7 @@ class FollowerSkips:
             return snapshot.followers
 
 
-def _skipped(topics: Iterable[HeldTopic]) -> SkippedPartitions:
+def _skipped(topics: Iterable[WithheldTopic]) -> SkippedPartitions:
     listed = list(topics)
     return SkippedPartitions(
         by_name=frozenset((each.topic.encode(), number) for each in listed if each.topic for number in each.partitions),
@@ -121,7 +119,7 @@ class FencedFollower:
     partitions: tuple[tuple[str, int], ...]
 
 
-def fenced_followers(followers: Mapping[int, HeldFollower]) -> list[FencedFollower]:
+def fenced_followers(followers: Mapping[int, WithheldFollower]) -> list[FencedFollower]:
     """Names alone count: the gateway knows the names of all topics whose logs are here, and we speak of no others."""
     return [
         FencedFollower(

@@ -1,8 +1,6 @@
 """A cluster through the admin protocol: the Python API, and all of it at once for the fleet.
 
-The Python API: a cluster's log dirs in the shapes of KIP-827 and KIP-1187.
-
-::
+Log dirs are in the shapes of KIP-827 and KIP-1187::
 
     config = ClientConfig.from_properties(["broker:9092"])
     with Admin(config) as admin:
@@ -10,16 +8,15 @@ The Python API: a cluster's log dirs in the shapes of KIP-827 and KIP-1187.
             for path, log_dir in answer.log_dirs.items():
                 print(broker, path, log_dir.usable_bytes, log_dir.total_bytes)
 
-A whole cluster through the admin protocol, with nothing installed near a broker: what ``fleet collect`` collects.
-
-Volumes, replicas, configurations and remote sizes; no segments, which only a guard beside the broker can see. A broker
+What ``fleet collect`` collects needs nothing installed near a broker:
+volumes, replicas, configurations and remote sizes; no segments, which only a guard beside the broker can see. A broker
 that does not answer is a failure in its place, and the others are looked at all the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
+from typing import Self
 
 from brimline.model import BrokerId, BrokerLogDirs, Failure
 from brimline.model.reclaim import CleanupRules
@@ -75,12 +72,10 @@ class Admin:
         self._connection = Connection(config)
         self._now = now
 
-    def __enter__(self) -> "Admin":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from kafka.protocol.admin import DeleteRecordsRequest
 
 from brimline.model import BrokerId, Failure, FailureKind, KafkaError, Offset, TopicPartition
 from brimline.observe.client.connection import Connection, Deadline
-from brimline.observe.cluster.offsets import ask_leaders
+from brimline.observe.cluster.offsets import ask_leaders, by_topic
 
 
 def delete_records(
@@ -40,19 +40,13 @@ def delete_records(
 def _request(
     topics: Mapping[str, list[int]], before: Mapping[TopicPartition, Offset], timeout_ms: int
 ) -> DeleteRecordsRequest:
-    topic_fields = DeleteRecordsRequest.DeleteRecordsTopic
-    partition_fields = topic_fields.DeleteRecordsPartition
+    fields = DeleteRecordsRequest.DeleteRecordsTopic
+
+    def fields_of(partition: TopicPartition) -> object:
+        return fields.DeleteRecordsPartition(partition_index=partition.partition, offset=int(before[partition]))
+
     return DeleteRecordsRequest(
-        topics=[
-            topic_fields(
-                name=name,
-                partitions=[
-                    partition_fields(partition_index=partition, offset=int(before[TopicPartition(name, partition)]))
-                    for partition in partitions
-                ],
-            )
-            for name, partitions in topics.items()
-        ],
+        topics=[fields(name=name, partitions=found) for name, found in by_topic(topics, fields_of)],
         timeout_ms=timeout_ms,
     )
 

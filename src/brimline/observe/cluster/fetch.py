@@ -16,7 +16,7 @@ from kafka.record import MemoryRecords
 from brimline.model import BrokerId, Failure, FailureKind, KafkaError, TopicPartition
 from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.client.connection import Connection, Deadline
-from brimline.observe.cluster.offsets import ask_leaders
+from brimline.observe.cluster.offsets import ask_leaders, by_topic
 
 # Topics go by their ids from version 13 on; names serve every broker.
 _LAST_VERSION_WITH_NAMES = 12
@@ -52,8 +52,18 @@ def fetch(
 
 
 def _request(topics: Mapping[str, list[int]], positions: Mapping[TopicPartition, int]) -> FetchRequest:
-    topic_fields = FetchRequest.FetchTopic
-    partition_fields = topic_fields.FetchPartition
+    fields = FetchRequest.FetchTopic
+
+    def fields_of(partition: TopicPartition) -> object:
+        return fields.FetchPartition(
+            partition=partition.partition,
+            current_leader_epoch=-1,
+            fetch_offset=positions[partition],
+            last_fetched_epoch=-1,
+            log_start_offset=-1,
+            partition_max_bytes=_MOST_BYTES_OF_A_PARTITION,
+        )
+
     return FetchRequest(
         replica_id=-1,
         max_wait_ms=_WAIT_MS,
@@ -62,23 +72,7 @@ def _request(topics: Mapping[str, list[int]], positions: Mapping[TopicPartition,
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[
-            topic_fields(
-                topic=name,
-                partitions=[
-                    partition_fields(
-                        partition=partition,
-                        current_leader_epoch=-1,
-                        fetch_offset=positions[TopicPartition(name, partition)],
-                        last_fetched_epoch=-1,
-                        log_start_offset=-1,
-                        partition_max_bytes=_MOST_BYTES_OF_A_PARTITION,
-                    )
-                    for partition in partitions
-                ],
-            )
-            for name, partitions in topics.items()
-        ],
+        topics=[fields(topic=name, partitions=found) for name, found in by_topic(topics, fields_of)],
         forgotten_topics_data=[],
         rack_id="",
         max_version=_LAST_VERSION_WITH_NAMES,

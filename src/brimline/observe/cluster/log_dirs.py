@@ -1,10 +1,7 @@
 """DescribeLogDirs from many brokers: everything, or just how full other brokers' disks are.
 
-DescribeLogDirs from many brokers at once.
-
-How full the other brokers' disks are, and which partitions that this broker leads have a replica on one of them.
-
-Asked in two steps, because every guard of a cluster asks every broker. The first is small: DescribeLogDirs for no topic
+How full the other brokers' disks are, and which partitions that this broker leads have a replica there, is asked in two
+steps, because every guard of a cluster asks every broker. The first is small: DescribeLogDirs for no topic
 at all returns the bytes of the volumes and nothing else, a hundred bytes per broker. The second is asked only where a
 log dir is full, and only of the partitions that this broker holds as well: of the thousands on a full broker those that
 it shares with any other one are few.

@@ -1,15 +1,11 @@
 """Offsets, asked of leaders: where logs begin and end, and where an epoch ends.
 
-One question about many partitions, asked of the broker that leads each.
+Begin and end: ListOffsets with its special timestamps. An answer of -1 means that there is no such offset (nothing
+tiered, say); it is ``None`` here.
 
-Where a partition log begins and ends: ListOffsets with its special timestamps.
-
-An answer of -1 means that there is no such offset (nothing tiered, say); it is ``None`` here.
-
-Where a leader's log leaves an epoch: OffsetForLeaderEpoch.
-
-After an unclean election the new leader's log ends an old epoch earlier than the old leader's did. What the old leader
-uploaded beyond that point is not what the new leader holds at those offsets.
+Where a leader's log leaves an epoch: OffsetForLeaderEpoch. After an unclean election the new leader's log ends an old
+epoch earlier than the old leader's did. What the old leader uploaded beyond that point is not what the new leader holds
+at those offsets.
 """
 
 from collections import defaultdict
@@ -49,6 +45,14 @@ def ask_leaders(
         else:
             facts.update(read_answer(answer))
     return facts
+
+
+def by_topic(
+    topics: Mapping[str, list[int]], fields_of: Callable[[TopicPartition], object]
+) -> Iterator[tuple[str, list[object]]]:
+    """Every topic's name, and what a request says of each of its partitions."""
+    for name, partitions in topics.items():
+        yield name, [fields_of(TopicPartition(name, partition)) for partition in partitions]
 
 
 class OffsetSpec(IntEnum):
@@ -98,22 +102,18 @@ def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | N
 
 
 def _request(topics: Mapping[str, list[int]], spec: OffsetSpec, replica: int) -> ListOffsetsRequest:
-    topic_fields = ListOffsetsRequest.ListOffsetsTopic
-    partition_fields = topic_fields.ListOffsetsPartition
+    fields = ListOffsetsRequest.ListOffsetsTopic
+
+    def fields_of(partition: TopicPartition) -> object:
+        return fields.ListOffsetsPartition(
+            partition_index=partition.partition, current_leader_epoch=-1, timestamp=int(spec)
+        )
+
     return ListOffsetsRequest(
         replica_id=replica,
         isolation_level=0,
         timeout_ms=30000,
-        topics=[
-            topic_fields(
-                name=name,
-                partitions=[
-                    partition_fields(partition_index=partition, current_leader_epoch=-1, timestamp=int(spec))
-                    for partition in partitions
-                ],
-            )
-            for name, partitions in topics.items()
-        ],
+        topics=[fields(name=name, partitions=found) for name, found in by_topic(topics, fields_of)],
         min_version=_FIRST_VERSION[spec],
     )
 
@@ -174,24 +174,16 @@ def _ask(
 def _epoch_request(
     topics: Mapping[str, list[int]], epochs: Mapping[TopicPartition, int]
 ) -> OffsetForLeaderEpochRequest:
-    topic_fields = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-    partition_fields = topic_fields.OffsetForLeaderPartition
+    fields = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+
+    def fields_of(partition: TopicPartition) -> object:
+        return fields.OffsetForLeaderPartition(
+            partition=partition.partition, current_leader_epoch=-1, leader_epoch=epochs[partition]
+        )
+
     return OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
-        topics=[
-            topic_fields(
-                topic=name,
-                partitions=[
-                    partition_fields(
-                        partition=partition,
-                        current_leader_epoch=-1,
-                        leader_epoch=epochs[TopicPartition(name, partition)],
-                    )
-                    for partition in partitions
-                ],
-            )
-            for name, partitions in topics.items()
-        ],
+        topics=[fields(topic=name, partitions=found) for name, found in by_topic(topics, fields_of)],
     )
 
 

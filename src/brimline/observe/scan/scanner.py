@@ -1,10 +1,7 @@
-"""The scan of a log dir, and the answer made of it.
+"""The scan of a log dir: every file told apart, sized as Kafka and as the disk count, cheap when little changed.
 
-From the file table to the answer. Pure, so that a remembered table and a fresh one give the same answer.
-
-The scan of a log dir: every file told apart, sized as Kafka and as the disk count, cheap when little changed.
-
-What is remembered between scans is the file table (``files``) and each folder's identity. A folder whose identity
+From the file table to the answer all is pure, so that a remembered table and a fresh one give the same. What is
+remembered between scans is the file table (``files``) and each folder's identity. A folder whose identity
 is the same has the same names in it, so only its open files are asked about again. The rule that makes a scan with
 memory equal to one without:
 

@@ -1,8 +1,4 @@
-"""The per-user cache, and Kafka's jars in it.
-
-Where Brimline keeps what it can fetch again: one directory per user.
-
-Kafka's jars in a per-user cache, checked against the lock file.
+"""The per-user cache of what can be fetched again, and Kafka's jars in it, checked against the lock file.
 
 Invariant: a version's directory in the cache is complete and verified, or it is not there. Jars are downloaded and
 checked in a staging directory, which is renamed into place as the last step; a file lock lets one process fetch
