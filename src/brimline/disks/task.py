@@ -1,20 +1,18 @@
 """The disks of a broker: every log dir looked at from a thread of its own, every volume judged.
 
-One log dir, looked at from a thread of its own.
-
-**Invariant.** A file system that never answers costs exactly one thread, for ever, and nothing else: no other log dir
-waits for it, no second look is started while one is under way, and the process can still end (the thread is a daemon).
-Whoever asks for the reading gets one at once, always: the last answer, or, when a look has been under way for longer
-than the stall timeout, a reading that says so. When the file system comes back, so do its readings, by themselves.
+**Invariant** of a log dir. A file system that never answers costs exactly one thread, for ever, and nothing else: no
+other log dir waits for it, no second look is started while one is under way, and the process can still end (the thread
+is a daemon). Whoever asks for the reading gets one at once, always: the last answer, or, when a look has been under way
+for longer than the stall timeout, a reading that says so. When the file system comes back, so do its readings, by
+themselves.
 
 A thread cannot be cancelled while it is inside a system call, so waiting for it with a timeout and starting another
 would pile up threads until the process is out of them. Therefore nothing here waits.
 
-Measuring and deciding: looks at every log dir when it is due, and knows the state of every volume.
-
-**Invariant.** ``step`` never blocks and never fails because of a file system. After every step the states are those
-that the newest readings imply; a look that is overdue is a reading too, and its volume is UNKNOWN. Each volume has its
-own pace: one that nears its limit is looked at often, its neighbours are not.
+**Invariant** of the task, which looks at every log dir when it is due and knows the state of every volume. ``step``
+never blocks and never fails because of a file system. After every step the states are those that the newest readings
+imply; a look that is overdue is a reading too, and its volume is UNKNOWN. Each volume has its own pace: one that nears
+its limit is looked at often, its neighbours are not.
 
 The history of a volume (for its fill rate) belongs to the device, and ends when the device cannot be read: a rate must
 not be drawn across a gap that nobody saw.

@@ -1,6 +1,4 @@
-"""The guard's HTTP: a small server, and its pages.
-
-A small read-only HTTP server for scrapers and people: GET and HEAD, one answer per connection.
+"""The guard's HTTP server, for scrapers and people: GET and HEAD, one answer per connection.
 
 **Invariant.** No client can harm the guard, or keep others from learning that it lives. Headers, time and number of
 connections are bounded, and everything runs in threads of its own. Whoever connects and asks nothing gives way to the
@@ -8,7 +6,7 @@ next one, the oldest first. A client that reads slowly holds one answer for at m
 many of those, large pages are refused, and small ones, which nobody has to wait for, are not. Rendering happens outside
 the event loop, in two threads at most and one for small pages.
 
-What the HTTP server answers: ``/metrics``, ``/healthz``, ``/readyz``, ``/v1/state``; nothing here writes.
+The pages are ``/metrics``, ``/healthz``, ``/readyz`` and ``/v1/state``; nothing here writes.
 """
 
 import asyncio

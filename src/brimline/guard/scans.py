@@ -1,8 +1,6 @@
-"""Scans of the log dirs, as the guard has them: a task for each, and their figures.
+"""Scans of the log dirs, as the guard has them, and their figures. A log dir that could not be read has none.
 
-The scan of one log dir, at its own interval and in its own thread: a hung file system delays its own scan only.
-
-What the last scans found, as families of the catalogue. Pure. A log dir that could not be read has no figures.
+Each has an interval and a thread of its own: a hung file system delays its own scan only.
 """
 
 import threading

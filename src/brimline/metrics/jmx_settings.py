@@ -1,11 +1,8 @@
 """How the JMX bridge is reached, and the login that it asks for.
 
-The login that the JMX agent asks for when the operator chose none: made once, kept with the guard's state.
-
-A loopback port is open to every user of the machine, and whoever may write to a JVM's beans can make it load code and
-write files as the guard's user. So the one user that there is may only read.
-
-How the JMX bridge is reached, and the JVM's command line that follows from it.
+A login is made once, where the operator chose none, and kept with the guard's state. A loopback port is open to every
+user of the machine, and whoever may write to a JVM's beans can make it load code and write files as the guard's user.
+So the one user that there is may only read.
 
 The standard agent does the serving: it is configured by the ``com.sun.management.jmxremote.*`` properties that
 operators know from Kafka itself, and they are passed through as they are. Without any, the bridge listens on the

@@ -1,14 +1,11 @@
 """What a metric is: its declaration, its values, its names in JMX.
 
-JMX object names in the very form in which Kafka writes them.
+JMX names are in the very form in which Kafka writes them. Kafka's KafkaMetricsGroup puts ``type`` and ``name`` first,
+then the tags, each value through Sanitizer.jmxSanitize: word characters, ``-``, ``%``, ``.``, space and tab stay as
+they are, anything else has the whole value quoted by ObjectName.quote. So topic names stand plain, and a log dir, which
+has a ``/``, always stands in quotes.
 
-Kafka's KafkaMetricsGroup puts ``type`` and ``name`` first, then the tags, each value through Sanitizer.jmxSanitize:
-word characters, ``-``, ``%``, ``.``, space and tab stay as they are, anything else has the whole value quoted by
-ObjectName.quote. So topic names stand plain, and a log dir, which has a ``/``, always stands in quotes.
-
-Measured values on their way to people: families of columns, since a broker may hold 100,000 partitions.
-
-What the catalogue says of one metric, and how its numbers become a family.
+Measured values are families of columns, since a broker may hold 100,000 partitions.
 
 A histogram is a family too: Prometheus knows it as one series for every bound, one for the sum and one for the count.
 Its rows are ``(suffix of the name, bound)``. It has no bean: JMX carries the KIPs' gauges, and a bean is one number.

@@ -1,12 +1,11 @@
 """What a broker's logs hold: where they begin and end, and every record.
 
-Where the logs that a broker leads begin and end: ListOffsets, by hand, twice.
+Begin and end: ListOffsets, by hand, twice. Asked of one broker alone, over a connection of its own, with a time-out: a
+client library would look for other brokers, wait for them, and remember leaders. A consumer is told only of what the
+broker leads, and only up to where all replicas are; whoever debugs is told the very end, by followers too. So both are
+asked, and what both are told counts.
 
-Asked of one broker alone, over a connection of its own, with a time-out: a client library would look for other brokers,
-wait for them, and remember leaders. A consumer is told only of what the broker leads, and only up to where all replicas
-are; whoever debugs is told the very end, by followers too. So both are asked, and what both are told counts.
-
-What a partition really holds, read from the broker itself, never through a gateway: every record, nothing hidden.
+Records are read from the broker itself, never through a gateway: every one, nothing hidden.
 """
 
 import socket

@@ -1,17 +1,13 @@
-"""ApiVersions (key 18), and how a gateway is recognised by it.
+"""ApiVersions (key 18), versions 0 to 5: what a client says about itself, what it is told, and how it knows a gateway.
 
-How Brimline's own clients recognise a gateway: an API that no broker has.
+**The mark of a gateway** is an API that no broker has. A gateway lists it in its ApiVersions answers, and that is all:
+nobody ever sends a request with this key. Clients skip keys that they do not know. Its version is that of what the two
+tell each other (``describe_log_dirs_explained``): a client that does not know it takes the gateway for a broker. Kafka
+hands out its numbers one by one from 0, so that this one stays free.
 
-A gateway lists it in its ApiVersions answers, and that is all: nobody ever sends a request with this key. Clients skip
-keys that they do not know. Its version is that of what the two tell each other (``describe_log_dirs_explained``): a
-client that does not know it takes the gateway for a broker. Kafka hands out its numbers one by one from 0, so that this
-one stays free.
-
-ApiVersions (key 18), versions 0 to 5: what a client says about itself, and what it is told.
-
-This is the first exchange on a connection, and the only one that may be spoken in a version the broker does not have:
-its answer's header is therefore never flexible, and an answer with error 35 has the layout of version 0. Clients take
-nothing from an answer with an error but how to ask again, so such an answer stays as it is.
+**The exchange.** This is the first exchange on a connection, and the only one that may be spoken in a version the
+broker does not have: its answer's header is therefore never flexible, and an answer with error 35 has the layout of
+version 0. Clients take nothing from an answer with an error but how to ask again, so such an answer stays as it is.
 """
 
 import re

@@ -1,12 +1,8 @@
-"""Requests for DescribeLogDirs, and whose version 5 they are in.
-
-Which fields a DescribeLogDirs message has: by its version, and for version 5 by whose version 5 it is.
+"""Requests for DescribeLogDirs, versions 1 to 5: written, read, and made into what the broker understands.
 
 Two layouts share the number 5. Kafka 4.3 ships one (every log dir has IsCordoned), KIP-1187 sketches the other (the
 request has IncludeRemoteInfo; every partition has RemoteLogSize and OnlyLocalLogSize; no IsCordoned). So a number alone
 never names a layout here.
-
-A request for DescribeLogDirs, versions 1 to 5: written, read, and made into what the broker understands.
 
 **Whose version 5.** After the topics, Kafka's own request has its tagged fields, which end where the request does;
 KIP-1187's has one byte more before them, IncludeRemoteInfo, 0 or 1. A request is of the layout in which it can be read

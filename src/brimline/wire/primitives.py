@@ -1,8 +1,6 @@
-"""Kafka's primitive types, and what can be wrong with bytes.
+"""Kafka's primitive types: one reader and one writer for both the old and the flexible encodings.
 
-What can be wrong with bytes.
-
-::
+What can be wrong with bytes::
 
     BrimlineError
     └── WireError             bytes that cannot be what they claim to be
@@ -10,8 +8,6 @@ What can be wrong with bytes.
         └── Malformed         a length, count or marker that no valid message has
 
 Whose fault it is follows from where the bytes came from; the caller knows and says so.
-
-Kafka's primitive types: one reader and one writer for both the old and the flexible encodings.
 
 Every length is checked against the bytes that are really there before it is believed, so that a hostile or
 damaged length can neither allocate memory nor send the reader out of bounds.

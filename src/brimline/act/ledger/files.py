@@ -1,17 +1,13 @@
 """The ledger on disk: its lines, its files, and reading all of its history.
 
-An entry as a line of the ledger and back: one JSON object a line, the last of its members a checksum of the rest.
-
-::
+A line is one JSON object, the last of its members a checksum of the rest::
 
     {"v":1,"seq":7,"at":"2026-01-01T00:00:00.000Z","kind":"plan","cycle":"…", … ,"crc":"89abcdef"}
 
 **Invariant.** A line whose checksum is right was written whole. Whatever else is at the end of a file (half a line,
 zeros, nothing) was never confirmed to be on the disk, so nothing was sent because of it.
 
-The ledger's files, and reading all of its history.
-
-::
+The files::
 
     ledger-1.jsonl                    what is written to
     ledger-1-000000004711.jsonl.gz    a part of the past, named after its last entry; nothing ever removes it

@@ -1,7 +1,4 @@
-"""The ballasts of all volumes, as the guard has them.
-
-The ballasts in words: for the guard's log, for ``/v1/state`` and so for ``brimline status``.
-"""
+"""The ballasts of all volumes, as the guard has them, and in words: for its log and for ``/v1/state``."""
 
 import logging
 import time

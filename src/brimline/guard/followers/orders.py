@@ -16,7 +16,7 @@ from typing import Protocol
 from brimline.decide.admission import EXEMPT_TOPICS
 from brimline.decide.followers import Choice, FollowerAction
 from brimline.decide.reserve import Depth
-from brimline.documents.orders import FollowerFencesOrder, HeldFollower, HeldTopic, SkipsOrder
+from brimline.documents.orders import FollowerFencesOrder, SkipsOrder, WithheldFollower, WithheldTopic
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.model import BadInput, BrokerId, Failure, FailureKind, ObservationFailed
 from brimline.observe.cluster.log_dirs import LedTopic
@@ -164,13 +164,13 @@ def _order(
     return FollowerFencesOrder(epoch=epoch, seconds=LEASE, followers=fenced)
 
 
-def _held_topics(follower: FullFollower) -> tuple[HeldTopic, ...]:
+def _held_topics(follower: FullFollower) -> tuple[WithheldTopic, ...]:
     return tuple(
-        HeldTopic(topic=topic.name, topic_id=topic.topic_id, partitions=tuple(topic.partitions))
+        WithheldTopic(topic=topic.name, topic_id=topic.topic_id, partitions=tuple(topic.partitions))
         for topic in follower.held
     )
 
 
-def _fenced(follower: FullFollower) -> HeldFollower:
+def _fenced(follower: FullFollower) -> WithheldFollower:
     reason = f"a follower's disk is full: broker {follower.broker}: {follower.reason}"
-    return HeldFollower(reason=reason, topics=_held_topics(follower))
+    return WithheldFollower(reason=reason, topics=_held_topics(follower))

@@ -1,8 +1,6 @@
 """The guard's gateway: told what is full, asked for its figures, published.
 
-The gateway's part of ``/v1/state``: what ``status`` needs of it. All its counters are in ``/metrics``.
-
-A gateway's figures as families of the catalogue. Pure: a state in, families out.
+In ``/v1/state`` is what ``status`` needs of it. All its counters are in ``/metrics``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

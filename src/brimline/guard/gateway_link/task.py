@@ -1,11 +1,8 @@
 """The guard's side of the line to its gateway: leases out, figures in, news for the log.
 
-What was refused in the last minute, worked out from counters that only grow.
-
-The gateway counts from its start. Its counts of a minute ago are kept, and the difference is what happened since. A
-gateway that was started again counts from 0, so what was kept of the one before is forgotten.
-
-The guard and its gateway: the guard's decision goes there, and the gateway's figures come back.
+**The last minute** is worked out from counters that only grow. The gateway counts from its start. Its counts of a
+minute ago are kept, and the difference is what happened since. A gateway that was started again counts from 0, so what
+was kept of the one before is forgotten.
 
 **Invariant.** While both run, the gateway knows the full log dirs of the guard's last look: a change is sent at once,
 and what did not change is said again every second, because it is a lease: a guard that is gone or hangs cannot keep a
@@ -14,7 +11,7 @@ log dir fenced, nor can its silence release one that the gateway itself sees ful
 A gateway may be there or not, may come later and may be started again. ``decided`` only leaves a note and wakes the
 task; nobody else ever waits for the gateway.
 
-The gateway in the guard's log: one line when it begins to answer, one when it stops, none in between.
+The log has one line when the gateway begins to answer, one when it stops, none in between.
 """
 
 import logging

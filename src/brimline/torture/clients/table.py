@@ -1,12 +1,10 @@
 """The table of clients, and their processes.
 
-A client's process: its lines are read as they come, its complaint is kept, and it never outlives whoever made it.
+A process's lines are read as they come, its complaint is kept, and it never outlives whoever made it. Kafka's own Java
+clients are one source file, compiled once per process, against the oldest client that it runs with: Kafka keeps its
+client interfaces compatible from there on.
 
-Kafka's own Java clients: one source file, compiled once per process.
-
-It is compiled against the oldest client that it runs with: Kafka keeps its client interfaces compatible from there on.
-
-The table of clients. Their properties are their library's defaults; only idempotence is chosen where it says so.
+The clients' properties are their library's defaults; only idempotence is chosen where it says so.
 """
 
 import atexit

@@ -1,8 +1,6 @@
-"""Hostile frames by a seed, and the ways to damage a request.
+"""Hostile frames by a seed: requests of every API and version that a broker offers, and what damage makes of them.
 
-Ways to damage a request: from those that a broker hardly notices to those that end every connection.
-
-Hostile frames by a seed: requests of every API and version that a broker offers, and what damage makes of them.
+The ways to damage a request go from those that a broker hardly notices to those that end every connection.
 
 A frame names topics by words and ids of its own (``Name``). Whoever sends it puts in the real ones: so one seed makes
 the same frames for every cluster, and a frame that did harm can be sent again to another.
