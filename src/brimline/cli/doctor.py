@@ -34,9 +34,7 @@ _MARKS = {
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "doctor", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("doctor", description=DESCRIPTION, epilog=EPILOG)
     add_config_options(parser)
     parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
     add_debug_and_version(parser, uses_client=True)

@@ -98,9 +98,7 @@ exit codes:
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "fence", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("fence", description=DESCRIPTION, epilog=EPILOG)
     add_fence_options(
         parser, is_reason_needed=True, reason_help="why, for the record and for the clients that are refused"
     )

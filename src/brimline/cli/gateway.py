@@ -51,9 +51,7 @@ exit codes:
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "gateway", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("gateway", description=DESCRIPTION, epilog=EPILOG)
     add_config_options(parser)
     add_debug_and_version(parser)
     parser.set_defaults(func=run)

@@ -34,9 +34,7 @@ exit codes:
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "guard", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("guard", description=DESCRIPTION, epilog=EPILOG)
     add_config_options(parser)
     parser.add_argument("--check", action="store_true", help="explain the configuration and what is wrong, then end")
     add_debug_and_version(parser, uses_client=True)

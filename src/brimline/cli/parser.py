@@ -46,7 +46,8 @@ class Parser(argparse.ArgumentParser):
     """Answers wrong usage as Kafka's tools do: usage on stderr, exit code 1. Like them it takes no option shortened."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings, allow_abbrev=False)
+        laid_out_as_written = argparse.RawDescriptionHelpFormatter
+        super().__init__(**{"formatter_class": laid_out_as_written, **settings}, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         from brimline.model.secrets import without_login
@@ -57,12 +58,7 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser(argv: Sequence[str]) -> Parser:
     """The parser for these arguments: with the one command they name, or with a list of all."""
-    parser = Parser(
-        prog="brimline",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="brimline", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"brimline {__version__}")
     parser.add_argument(
         "--debug", action="store_true", help="show tracebacks and the client's log (or BRIMLINE_DEBUG=1)"

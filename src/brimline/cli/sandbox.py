@@ -24,7 +24,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add ``sandbox`` with its one action, ``up``."""
     sandbox = subparsers.add_parser("sandbox", help="run a real Kafka cluster on small volumes")
     actions = sandbox.add_subparsers(dest="action", required=True, metavar="up")
-    up = actions.add_parser("up", help="start a cluster and keep it until ctrl-C", description=_DESCRIPTION)
+    up = actions.add_parser(
+        "up",
+        help="start a cluster and keep it until ctrl-C",
+        description=_DESCRIPTION,
+        formatter_class=argparse.HelpFormatter,
+    )
     up.add_argument("--version", default="4.3.1", help="Kafka version (default: %(default)s)")
     up.add_argument("--brokers", type=int, default=1, metavar="N", help="number of brokers (default: 1)")
     up.add_argument("--volume", type=_size, default="256MB", metavar="SIZE", help="size of a volume (default: 256MB)")

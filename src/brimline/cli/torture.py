@@ -47,12 +47,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     from brimline.torture.conformance import command as conformance
     from brimline.torture.hostile import command as hostile
 
-    raw = argparse.RawDescriptionHelpFormatter
-    torture = subparsers.add_parser("torture", description=DESCRIPTION, formatter_class=raw)
+    torture = subparsers.add_parser("torture", description=DESCRIPTION)
     actions = torture.add_subparsers(dest="action", required=True, metavar="run|check|hostile|conformance")
-    run = actions.add_parser(
-        "run", help="torture a sandbox and judge", description=DESCRIPTION, epilog=RUN_EPILOG, formatter_class=raw
-    )
+    run = actions.add_parser("run", help="torture a sandbox and judge", description=DESCRIPTION, epilog=RUN_EPILOG)
     run.add_argument("--seed", type=int, metavar="N", help="of the schedule (default: by chance; it is named)")
     run.add_argument(
         "--only", type=_names, default=(), metavar="FAULT[,FAULT]", help="only these faults; `list`: name them"
@@ -74,7 +71,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         "--history", type=Path, metavar="FILE", help="where it is written (default: torture-….jsonl, here)"
     )
     run.set_defaults(func=run_torture)
-    check = actions.add_parser("check", help="judge a history again", epilog=CHECK_EPILOG, formatter_class=raw)
+    check = actions.add_parser("check", help="judge a history again", epilog=CHECK_EPILOG)
     check.add_argument("history", type=Path, metavar="HISTORY")
     check.set_defaults(func=run_check)
     hostile.add_parser(actions)

@@ -29,9 +29,7 @@ exit codes:
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "unfence", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("unfence", description=DESCRIPTION, epilog=EPILOG)
     add_fence_options(parser, is_reason_needed=False, reason_help="why, for the record")
     parser.set_defaults(func=run)
 

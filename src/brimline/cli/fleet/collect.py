@@ -37,11 +37,7 @@ exit codes:
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
-        "collect",
-        help="take snapshots of a cluster that has no guards",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "collect", help="take snapshots of a cluster that has no guards", description=DESCRIPTION, epilog=EPILOG
     )
     add = parser.add_argument
     add_bootstrap_server(parser)

@@ -40,9 +40,7 @@ examples:
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "fleet", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("fleet", description=DESCRIPTION, epilog=EPILOG)
     commands = parser.add_subparsers(title="commands", dest="fleet_command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         import_module(f"brimline.cli.fleet.{command}").add_parser(commands)

@@ -35,7 +35,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         help="compact the tables, thin out history, remove what is needed no more",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
     parser.add_argument("--apply", action="store_true", help="do it (default: only say what would be done)")

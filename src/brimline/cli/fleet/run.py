@@ -37,11 +37,7 @@ exit codes:
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
-        "run",
-        help="take in what has landed, and make every table anew",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "run", help="take in what has landed, and make every table anew", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument("--landing", required=True, metavar="PLACE", help="where the snapshots land (required)")
     parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)

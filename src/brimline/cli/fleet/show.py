@@ -37,11 +37,7 @@ exit codes:
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
-        "show",
-        help="show a table, without starting Spark",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "show", help="show a table, without starting Spark", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument("table", nargs="?", metavar="TABLE", help="which one (default: a list of all)")
     parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)

@@ -45,11 +45,7 @@ exit codes:
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
-        "simulate",
-        help="what other limits would delete and refuse, and when",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "simulate", help="what other limits would delete and refuse, and when", description=DESCRIPTION, epilog=EPILOG
     )
     add = parser.add_argument
     add("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)

@@ -46,11 +46,7 @@ exit codes:
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
-        "synth",
-        help="make up a fleet's snapshots, to try things on",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "synth", help="make up a fleet's snapshots, to try things on", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument("--landing", required=True, metavar="PLACE", help="a folder, or a URI that pyarrow opens")
     for option, default, least, meaning in (

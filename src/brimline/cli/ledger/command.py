@@ -35,9 +35,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "ledger", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("ledger", description=DESCRIPTION, epilog=EPILOG)
     add_config_options(parser)
     parser.add_argument(
         "--since",

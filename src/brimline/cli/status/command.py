@@ -28,9 +28,7 @@ exit codes:
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
-    parser = subparsers.add_parser(
-        "status", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("status", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--url", default=DEFAULT_URL, help=f"where the guard serves (default: {DEFAULT_URL})")
     parser.add_argument("--output", choices=("table", "json"), default="table", help="for people or for programs")
     parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="how long to wait (default: 5)")
