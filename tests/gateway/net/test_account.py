@@ -7,6 +7,7 @@ import pytest
 
 from brimline.gateway.net.account import SMALL, Account
 from brimline.gateway.net.loop import EventLoop
+from tests.waiting import eventually
 
 BOUND = 1000
 
@@ -97,7 +98,12 @@ def test_those_that_wait_are_told_in_good_time(loop: EventLoop, account: Account
         account.holds(each, 1)
         assert account.must_wait(each)
     account.forget(hog)
-    run_for_a_moment(loop)
+
+    def are_told() -> bool:
+        run_for_a_moment(loop)
+        return all(each.looked for each in waiting)
+
+    eventually(are_told)
     assert {each.looked for each in waiting} == {1}
 
 
