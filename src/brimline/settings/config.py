@@ -148,12 +148,19 @@ def read_config(
     raw: JavaProperties, path: str, environment: Mapping[str, str], broker_cwd: str | None = None
 ) -> GuardConfig:
     properties, problems = resolve_references(raw, environment, keys=_is_read)
+    warnings = list(_duplicates(properties))
     reader = PropertyReader(properties)
     settings = _settings(reader, problems)
     problems += _unknown_keys(properties)
     problems += _bad_patterns(reader, settings)
-    warnings = [*_duplicates(properties), *_apply_alias(reader, settings, problems), *_near_misses(properties)]
-    broker = _broker(BrokerPropertiesReader(properties, broker_cwd), path, problems, warnings)
+    warnings += _apply_alias(reader, settings, problems)
+    warnings += _near_misses(properties)
+    broker_reader = BrokerPropertiesReader(properties, broker_cwd)
+    broker = broker_reader.read()
+    problems += broker_reader.problems
+    warnings += broker_reader.warnings
+    if broker.node_id is None and not broker_reader.problems:
+        problems.append(BadInput(f"{path}: node.id: is not set, and no log dir's meta.properties tells it"))
     try:
         access = admin_access(properties, broker, settings[keys.ADMIN_LISTENER.name].value, path)
         admin = access.client_config()
@@ -184,17 +191,6 @@ def read_config(
         settings=settings,
         warnings=tuple(warnings),
     )
-
-
-def _broker(
-    reader: BrokerPropertiesReader, path: str, problems: list[BadInput], warnings: list[str]
-) -> BrokerProperties:
-    broker = reader.read()
-    problems += reader.problems
-    warnings += reader.warnings
-    if broker.node_id is None and not reader.problems:
-        problems.append(BadInput(f"{path}: node.id: is not set, and no log dir's meta.properties tells it"))
-    return broker
 
 
 def _settings(reader: PropertyReader, problems: list[BadInput]) -> dict[str, Setting]:

@@ -102,18 +102,22 @@ def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | N
 
 
 def _request(topics: Mapping[str, list[int]], spec: OffsetSpec, replica: int) -> ListOffsetsRequest:
-    fields = ListOffsetsRequest.ListOffsetsTopic
-
-    def fields_of(partition: TopicPartition) -> object:
-        return fields.ListOffsetsPartition(
-            partition_index=partition.partition, current_leader_epoch=-1, timestamp=int(spec)
-        )
-
+    topic_fields = ListOffsetsRequest.ListOffsetsTopic
+    partition_fields = topic_fields.ListOffsetsPartition
     return ListOffsetsRequest(
         replica_id=replica,
         isolation_level=0,
         timeout_ms=30000,
-        topics=[fields(name=name, partitions=found) for name, found in by_topic(topics, fields_of)],
+        topics=[
+            topic_fields(
+                name=name,
+                partitions=[
+                    partition_fields(partition_index=partition, current_leader_epoch=-1, timestamp=int(spec))
+                    for partition in partitions
+                ],
+            )
+            for name, partitions in topics.items()
+        ],
         min_version=_FIRST_VERSION[spec],
     )
 
