@@ -142,6 +142,7 @@ def tables_of(fleet: Fleet) -> ReclaimTables:
             high_watermark=fleet.logs["high_watermark"],
             log_end_offset=unknown,
             highest_remote_offset=unknown,
+            last_stable_offset=fleet.logs["high_watermark"],
             deleted_bytes=nothing,
             foreign_bytes=nothing,
             other_bytes=nothing,

@@ -4,20 +4,22 @@ A windowed changelog as Kafka Streams makes it, an event store that is kept for 
 """
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.full_disks import clean_up, used_percent
 from tests.integration.guarded import guard, write_config
-from tests.integration.reclaim_world import DELETE_DELAY_SECONDS, MIB, QUICK_BROKER, Writer, reclaim_keys
-from tests.integration.test_reclaim_guard import is_held, segments
-from tests.waiting import eventually
+from tests.integration.reclaim_world import DELETE_DELAY_SECONDS, MIB, QUICK_BROKER, RECORD, Writer, reclaim_keys
+from tests.integration.test_reclaim_guard import device, is_held, reload, segments
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -100,6 +102,77 @@ def test_a_changelog_and_an_event_store_stay_whole(sandbox: Sandbox, tmp_path: P
 
     after = {topic: segments(sandbox, topic) for topic in TOPICS}
     assert {topic for topic in TOPICS if after[topic] != before[topic]} == {"clicks"}
+
+
+def test_an_open_transaction_is_not_beheaded(sandbox: Sandbox, tmp_path: Path) -> None:
+    """It begins in the middle of the only topic that may be trimmed, and the ceiling wants all that is behind it."""
+    create_topic(sandbox, "payments", config=ORDINARY)
+    Writer(sandbox.admin_servers).write("payments", 2.5, hours_old=200)
+    open_at, producer = open_transaction(sandbox, "payments")
+    write_behind(sandbox, "payments", megabytes=6)
+    keys = keys_of(tmp_path, ceiling(sandbox, below=9), "careful", reclaim_protected_topics="clicks")
+
+    with guard(sandbox, tmp_path / "log", keys) as running:
+        eventually(lambda: device(running)["state"] == "stuck" and segments(sandbox, "payments")[0] > 0)
+        while_open, hung = segments(sandbox, "payments"), running.samples("brimline_reclaim_hung_bytes")
+        doctor = brimline_inside(sandbox, "doctor", "--config", str(write_config(sandbox, keys))).stdout
+        producer.abort_transaction()
+        eventually(lambda: is_held(running))
+
+    assert 0 < while_open[0] <= open_at
+    assert next(iter(hung.values())) > 4 * MIB
+    assert f"--topic payments --partition 0 --start-offset {open_at}" in " ".join(doctor.split())
+    assert segments(sandbox, "payments")[0] > open_at
+
+
+def write_behind(sandbox: Sandbox, topic: str, megabytes: int) -> None:
+    producer = Producer({"bootstrap.servers": sandbox.admin_servers, "enable.idempotence": True})
+    at = int((time.time() - 199 * 3600) * 1000)
+    for _ in range(megabytes * MIB // len(RECORD)):
+        producer.produce(topic, RECORD, partition=0, timestamp=at)
+        producer.poll(0)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+
+
+def open_transaction(sandbox: Sandbox, topic: str) -> tuple[int, Producer]:
+    """With one record in it, at this offset."""
+    producer = Producer(
+        {
+            "bootstrap.servers": sandbox.admin_servers,
+            "transactional.id": f"hangs-{topic}",
+            "transaction.timeout.ms": 900_000,
+        }
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    offsets: list[int | None] = []
+    at = int((time.time() - 200 * 3600) * 1000)
+    producer.produce(topic, b"x", partition=0, timestamp=at, on_delivery=lambda _, sent: offsets.append(sent.offset()))
+    producer.flush()
+    (offset,) = offsets
+    assert offset is not None
+    return offset, producer
+
+
+def test_what_is_younger_than_a_day_stays_until_the_last_reserve(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Nothing refuses writes here: the brakes yield when the disk is down to its reserve, and not before."""
+    create_topic(sandbox, "fresh", config=ORDINARY)
+    Writer(sandbox.admin_servers).write("fresh", 8, hours_old=1)
+    free = 100 - ceiling(sandbox, below=0)
+    low = 100 - 2 * free - 6  # the reserve is at most half of what the ceiling leaves free
+    keys = keys_of(tmp_path, low, "careful", reclaim_protected_topics="clicks")
+    before = segments(sandbox, "fresh")
+
+    with guard(sandbox, tmp_path / "log", keys) as running:
+        eventually(lambda: device(running)["state"] == "stuck")
+        above_the_reserve = segments(sandbox, "fresh")
+        reload(sandbox, running, {**keys, "disk.min.free.bytes": str(64 * MIB * (free + 2) // 100)})
+        eventually(lambda: segments(sandbox, "fresh") != before)
+        said = running.log.read_text()
+
+    assert above_the_reserve == before
+    assert "THE BRAKES YIELD" in said
+    assert segments(sandbox, "clicks")[0] == 0
 
 
 def test_the_dry_run_and_doctor_name_what_is_kept_for_ever(sandbox: Sandbox, tmp_path: Path) -> None:

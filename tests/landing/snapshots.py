@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from brimline.decide.disk_state import DiskLimits
 from brimline.landing.header import Header, Source
 from brimline.landing.sections import LogFigures, NamedTopic, Sections, VolumeRow, nothing_known, sections_of
 from brimline.landing.writer import encode, tables_of
+from brimline.model import Bytes
 from brimline.model.reclaim import ReclaimTables
 from tests.decide.reclaim.worlds import world
 
@@ -37,6 +39,10 @@ def sections(tables: ReclaimTables) -> Sections:
                 device=device.name,
                 total_bytes=device.total_bytes,
                 usable_bytes=device.usable_bytes,
+                limits=DiskLimits(
+                    max_used_percent=device.policy.max_used_percent,
+                    min_free_bytes=Bytes(device.policy.min_free_bytes),
+                ),
                 policy=device.policy,
                 observed_at_ms=device.now_ms,
             )

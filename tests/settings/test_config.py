@@ -118,6 +118,17 @@ def test_both_spellings_with_two_values_contradict_each_other() -> None:
     assert f"line {FIRST_LINE + 1}" in problem
 
 
+def test_a_ceiling_below_10_is_warned_of_and_holds() -> None:
+    read = config("log.retention.disk.usage.percent=8\n")
+
+    assert read.warnings == (
+        f"server.properties line {FIRST_LINE}: log.retention.disk.usage.percent=8: a ceiling below 10 % leaves almost "
+        "nothing of any topic; was 80 meant?",
+    )
+    assert read.reclaim_policy.ceiling_percent == 8
+    assert config("log.retention.disk.usage.percent=10\n").warnings == ()
+
+
 def test_enforcement_is_by_the_gateway_or_not_at_all() -> None:
     (problem,) = problems("brimline.enforcement=enforce\n")
 

@@ -184,6 +184,7 @@ def _broker_views(facts: ReplicaFacts) -> Mapping[str, Mapping[TopicPartition, B
                 high_watermark=facts.high_watermarks.get(partition),
                 log_end_offset=facts.log_ends.get(partition),
                 highest_remote_offset=facts.highest_remote.get(partition),
+                last_stable_offset=facts.last_stable.get(partition),
             )
             for row, (size, is_future) in enumerate(
                 zip(replicas.size.tolist(), replicas.is_future.tolist(), strict=True)

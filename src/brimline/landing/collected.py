@@ -85,6 +85,7 @@ def _logs(parts: Sequence[ReplicaColumns], rows: Mapping[str, int]) -> LogTable:
         high_watermark=unknown,
         log_end_offset=unknown,
         highest_remote_offset=unknown,
+        last_stable_offset=unknown,
         deleted_bytes=nothing,
         foreign_bytes=nothing,
         other_bytes=nothing,

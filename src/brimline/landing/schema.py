@@ -80,6 +80,9 @@ SECTIONS: Mapping[str, pa.Schema] = {
             _sure("is_offline", pa.bool_()),
             _added("spares_compacted", pa.bool_()),
             _added("spares_for_ever", pa.bool_()),
+            _added("spares_transactions", pa.bool_()),
+            _added("yields_at_reserve", pa.bool_()),
+            _added("max_percent_per_cycle", pa.int32()),
         ]
     ),
     # A row per topic that the broker holds a folder or a replica of.
@@ -128,6 +131,7 @@ SECTIONS: Mapping[str, pa.Schema] = {
             pa.field("ms_percent", pa.float64()),
             pa.field("total_percent", pa.float64()),
             pa.field("local_percent", pa.float64()),
+            _added("last_stable_offset", pa.int64()),
         ]
     ),
     # A row per segment: log by log, in each with ascending base offsets, as the scan walks.

@@ -102,6 +102,7 @@ OF_LOG_TABLE = (
     "high_watermark",
     "log_end_offset",
     "highest_remote_offset",
+    "last_stable_offset",
     "deleted_bytes",
     "foreign_bytes",
     "other_bytes",
@@ -114,9 +115,10 @@ _NUMBERS_OF_POLICY = (
     "min_retention_ms",
     "min_retention_bytes",
     "max_bytes_per_cycle",
+    "max_percent_per_cycle",
     "future_tolerance_ms",
 )
-FLAGS_OF_POLICY = ("spares_compacted", "spares_for_ever")
+FLAGS_OF_POLICY = ("spares_compacted", "spares_for_ever", "spares_transactions", "yields_at_reserve")
 RULES = (
     "deletes",
     "compacts",

@@ -36,6 +36,8 @@ from brimline.model.reclaim import (
 )
 from brimline.model.scan import FolderKind, Int32Column, Int64Column
 
+_LAST_STABLE = "last_stable_offset"
+"""Not in files of before: unknown there."""
 READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
 
 
@@ -100,6 +102,9 @@ def _device(row: dict[str, object], header: Header) -> DeviceFacts:
             min_retention_ms=_number(row, "min_retention_ms", defaults.min_retention_ms),
             min_retention_bytes=_number(row, "min_retention_bytes", defaults.min_retention_bytes),
             max_bytes_per_cycle=_optional(row, "max_bytes_per_cycle"),
+            max_percent_per_cycle=_optional(row, "max_percent_per_cycle"),
+            max_used_percent=_number(row, "max_used_percent", defaults.max_used_percent),
+            min_free_bytes=_number(row, "min_free_bytes", defaults.min_free_bytes),
             protected_topics=_patterns(None if text is None else str(text)),
             future_tolerance_ms=_number(row, "future_tolerance_ms", defaults.future_tolerance_ms),
             **{name: row[name] is True for name in FLAGS_OF_POLICY},
@@ -152,7 +157,8 @@ def _begins(segments: npt.NDArray[Any]) -> Int64Column:
 
 def _log_table(logs: pa.Table, device_of: Int32Column, topics: int, segments_begin: Int64Column) -> LogTable:
     volume = numpy_column(logs, "volume")
-    columns = {name: numpy_column(logs, name) for name in OF_LOG_TABLE}
+    columns = {name: numpy_column(logs, name) for name in OF_LOG_TABLE if name != _LAST_STABLE}
+    columns[_LAST_STABLE] = np.asarray(logs.column(_LAST_STABLE).fill_null(-1).to_numpy())
     _check_range("logs.volume", volume, 0, len(device_of))
     _check_range("logs.topic", columns["topic"], NO_TOPIC, topics)
     _check_range("logs.kind", columns["kind"], 0, len(FolderKind))

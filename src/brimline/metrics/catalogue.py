@@ -270,6 +270,12 @@ RECLAIM_MISSING = _gauge(
 RECLAIM_REMOVABLE = _gauge(
     "reclaim_removable_bytes", "All that may be taken from the device, now or another time.", _VOLUME, unit="bytes"
 )
+RECLAIM_HUNG = _gauge(
+    "reclaim_hung_bytes",
+    "What transactions that have been open for more than 15 minutes keep from being reclaimed; doctor names them.",
+    _VOLUME,
+    unit="bytes",
+)
 RECLAIM_FLOOR = _gauge(
     "reclaim_floor_bytes",
     "What of the device no reclaim can remove: active segments, protected topics, minimum retention, foreign files. "

@@ -24,6 +24,8 @@ NO_TOPIC = -1
 USE_RETENTION = -2
 """``local.retention.ms`` and ``local.retention.bytes`` of -2: as ``retention.ms`` and ``retention.bytes``."""
 AN_HOUR_MS = 3_600_000
+HANGING_MS = 900_000
+"""A transaction that is open for longer hangs: ``transaction.max.timeout.ms`` by default."""
 
 
 class Views(Labelled):
@@ -125,12 +127,22 @@ class ReclaimPolicy:
     """In every partition, at least so much of the log stays, counted as Kafka counts ``retention.bytes``."""
     max_bytes_per_cycle: int | None = None
     """A plan takes no more than this from a device, even if then it takes nothing."""
+    max_percent_per_cycle: int | None = None
+    """Nor more than so much of the whole device, but always the oldest segment: a volume may be small."""
     protected_topics: tuple[str, ...] = ()
     """Regular expressions, each for a whole topic name."""
     spares_compacted: bool = False
     """Topics that are compacted and deleted from are protected as well: Kafka Streams keeps state in such."""
     spares_for_ever: bool = False
     """So are topics that say "for ever" (``CleanupRules.is_for_ever``)."""
+    spares_transactions: bool = False
+    """Nothing at or above the last stable offset goes: an open transaction is not beheaded."""
+    max_used_percent: int = 100
+    min_free_bytes: int = 0
+    """The fence, as KIP-1201 has it: beyond either the device is full; 100 and 0 are off."""
+    yields_at_reserve: bool = False
+    """Nothing refuses writes: on the last reserve ``min_retention_ms`` and the limit of a cycle yield, since a broker
+    that dies of a full disk keeps nothing."""
     future_tolerance_ms: int = AN_HOUR_MS
     """A timestamp later than now by more than this is not believed. Kafka 4 accepts one hour from producers."""
 
@@ -162,6 +174,18 @@ class DeviceFacts:
             return None
         return self.total_bytes * self.policy.ceiling_percent // 100
 
+    @property
+    def reserve_bytes(self) -> int | None:
+        """The last reserve, at which brakes yield; ``None`` where they never do.
+
+        ``disk.min.free.bytes``, or 1 % where that is off; and not more than half of what the ceiling leaves free: on a
+        small volume the default of 1 GiB would let the brakes yield always.
+        """
+        if self.total_bytes is None or self.limit_bytes is None or not self.policy.yields_at_reserve:
+            return None
+        least_free = self.policy.min_free_bytes or self.total_bytes // 100
+        return min(least_free, (self.total_bytes - self.limit_bytes) // 2)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogTable:
@@ -186,6 +210,8 @@ class LogTable:
     """Where known and reached by the high watermark, ordinary retention may remove even the active segment."""
     highest_remote_offset: Int64Column
     """Of a tiered topic: the last offset that is in the remote store."""
+    last_stable_offset: Int64Column
+    """Where the first open transaction begins; the high watermark where there is none."""
     deleted_bytes: Int64Column
     """Allocated to files that wait for deletion (``.deleted``)."""
     foreign_bytes: Int64Column

@@ -47,6 +47,7 @@ class ReclaimReason(Labelled):
     """Of logs only: nothing speaks against trimming it, each of its segments has a reason of its own."""
     COMPACTED = 30
     FOR_EVER = 31
+    OPEN_TRANSACTION = 32
 
     @property
     def sentence(self) -> str:
@@ -77,7 +78,8 @@ _SENTENCES = {
     ReclaimReason.GOING_RETENTION_MS: "older than retention.ms: the broker removes it at its next retention pass",
     ReclaimReason.GOING_DELETE_FOLDER: "of a deleted replica: the broker removes the folder after its delay",
     ReclaimReason.ENOUGH_TAKEN: "older segments on the device are enough to get below its ceiling",
-    ReclaimReason.CYCLE_LIMIT: "would be taken, but one cycle may take no more (brimline.reclaim.max.bytes.per.cycle)",
+    ReclaimReason.CYCLE_LIMIT: "would be taken, but one cycle may take no more "
+    "(brimline.reclaim.max.percent.per.cycle, brimline.reclaim.max.bytes.per.cycle)",
     ReclaimReason.GOING_SUFFICES: "the device is used beyond its ceiling, but enough is on its way out already",
     ReclaimReason.UNDER_CEILING: "the device is not used beyond its ceiling",
     ReclaimReason.NO_CEILING: "there is no ceiling (log.retention.disk.usage.percent is 100)",
@@ -103,6 +105,8 @@ _SENTENCES = {
     ReclaimReason.CANDIDATE: "may be trimmed",
     ReclaimReason.COMPACTED: "compacted as well as deleted from: it may hold state, as Kafka Streams' changelogs do "
     "(brimline.reclaim.protect.compacted)",
+    ReclaimReason.OPEN_TRANSACTION: "at or above the last stable offset: a transaction is open there "
+    "(brimline.reclaim.protect.transactions)",
     ReclaimReason.FOR_EVER: "the topic sets retention.ms=-1 and no retention.bytes: it is kept for ever "
     "(brimline.reclaim.protect.forever)",
 }
@@ -132,6 +136,8 @@ class LogOutcomes:
     """Range of age of what is taken, as the plan counts age."""
     local_retention_bytes: Int64Column
     """Of a tiered log: what lowering ``local.retention.*`` could free, because it is uploaded."""
+    hung_bytes: Int64Column
+    """What a transaction keeps that has been open for longer than transactions may be (``HANGING_MS``)."""
 
     def __len__(self) -> int:
         return len(self.standing)
@@ -165,6 +171,12 @@ class DeviceOutcome(Labelled):
     """More is needed; the rest is for later cycles. With nothing taken, the limit is smaller than the next segment."""
     FLOOR_REACHED = 6
     """Everything that may be taken is taken, and it is not enough."""
+    BRAKES_YIELD = 7
+    """The device is down to its last reserve, and nothing refuses writes: so much is taken as frees the reserve once
+    more, however young it is."""
+
+
+_NONE = Bytes(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +195,8 @@ class DevicePlan:
     taken_segments: int
     local_retention_bytes: Bytes
     """What lowering ``local.retention.*`` of tiered topics could free."""
+    hung_bytes: Bytes = _NONE
+    """What hanging transactions keep."""
 
     @property
     def missing_bytes(self) -> Bytes:

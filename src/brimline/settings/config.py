@@ -37,6 +37,7 @@ _OWN = "brimline."
 _OF_THE_KIPS = ("disk.", "log.retention.disk.")
 """Kafka has no key that begins so."""
 DEFAULT = "default"
+_LOW_CEILING = 10
 
 
 class BadConfig(BadInput):
@@ -119,15 +120,20 @@ class GuardConfig:
 
     @property
     def reclaim_policy(self) -> ReclaimPolicy:
-        most = self.number(keys.RECLAIM_MAX_BYTES)
+        most, most_percent = self.number(keys.RECLAIM_MAX_BYTES), self.number(keys.RECLAIM_MAX_PERCENT)
         return ReclaimPolicy(
             ceiling_percent=self.number(keys.RETENTION_PERCENT),
             min_retention_ms=self.number(keys.RECLAIM_MIN_RETENTION_MS),
             min_retention_bytes=self.number(keys.RECLAIM_MIN_RETENTION_BYTES),
             max_bytes_per_cycle=None if most < 0 else most,
+            max_percent_per_cycle=None if most_percent < 0 else most_percent,
             protected_topics=protected_patterns(self.text(keys.RECLAIM_PROTECTED)),
             spares_compacted=self.flag(keys.RECLAIM_COMPACTED),
+            spares_transactions=self.flag(keys.RECLAIM_TRANSACTIONS),
             spares_for_ever=self.flag(keys.RECLAIM_FOR_EVER),
+            max_used_percent=self.limits.max_used_percent,
+            min_free_bytes=self.limits.min_free_bytes,
+            yields_at_reserve=not self.is_enforcing,
         )
 
     @property
@@ -155,6 +161,7 @@ def read_config(
     problems += _bad_patterns(reader, settings)
     warnings += _apply_alias(reader, settings, problems)
     warnings += _near_misses(properties)
+    warnings += _low_ceiling(settings[keys.RETENTION_PERCENT.name])
     broker_reader = BrokerPropertiesReader(properties, broker_cwd)
     broker = broker_reader.read()
     problems += broker_reader.problems
@@ -277,6 +284,15 @@ def _near_misses(properties: JavaProperties) -> Iterator[str]:
         if name.startswith(_OF_THE_KIPS) and name not in BY_NAME:
             where = properties.entry(name).where
             yield f"{where}: {name}: neither Kafka nor Brimline knows this key{_suggestion(name)}"
+
+
+def _low_ceiling(ceiling: Setting) -> Iterator[str]:
+    """It is what the operator says; perhaps a digit is missing."""
+    if isinstance(ceiling.value, int) and ceiling.value < _LOW_CEILING:
+        yield (
+            f"{ceiling.where}: {ceiling.key.name}={ceiling.value}: a ceiling below {_LOW_CEILING} % leaves almost "
+            f"nothing of any topic; was {ceiling.value or 8}0 meant?"
+        )
 
 
 def _suggestion(name: str) -> str:

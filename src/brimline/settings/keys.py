@@ -160,8 +160,12 @@ RECLAIM_INTERVAL = Key(
 RECLAIM_MIN_RETENTION_MS = Key(
     name="brimline.reclaim.min.retention.ms",
     kind=KeyKind.LONG,
-    default=0,
-    sentence="Segments whose newest record is younger than this are never reclaimed; 0 is the KIP's rule, no minimum.",
+    default=24 * 3_600_000,
+    kip_61=0,
+    sentence=(
+        "Segments whose newest record is younger than this are not reclaimed; 0: no minimum. Without a gateway that "
+        "refuses writes it yields when the disk is down to disk.min.free.bytes, as far as it must."
+    ),
 )
 RECLAIM_MIN_RETENTION_BYTES = Key(
     name="brimline.reclaim.min.retention.bytes",
@@ -175,6 +179,18 @@ RECLAIM_MAX_BYTES = Key(
     default=-1,
     low=-1,
     sentence="The most that one cycle deletes from a device; -1: as much as the ceiling demands.",
+)
+RECLAIM_MAX_PERCENT = Key(
+    name="brimline.reclaim.max.percent.per.cycle",
+    kind=KeyKind.INT,
+    default=5,
+    kip_61=-1,
+    low=-1,
+    high=100,
+    sentence=(
+        "The same in percent of the volume, but always one segment; the smaller of both counts; -1: unlimited. Without "
+        "a gateway that refuses writes it yields as brimline.reclaim.min.retention.ms does."
+    ),
 )
 RECLAIM_PROTECTED = Key(
     name="brimline.reclaim.protected.topics",
@@ -202,6 +218,16 @@ RECLAIM_FOR_EVER = Key(
     default=True,
     kip_61=False,
     sentence="Whether reclaim leaves alone topics that set retention.ms=-1 themselves, and no retention.bytes.",
+)
+RECLAIM_TRANSACTIONS = Key(
+    name="brimline.reclaim.protect.transactions",
+    kind=KeyKind.BOOLEAN,
+    default=True,
+    kip_61=False,
+    sentence=(
+        "Whether reclaim stops at the last stable offset, so that the records of an open transaction stay; else at the "
+        "high watermark."
+    ),
 )
 BALLAST_BYTES = Key(
     name="brimline.ballast.bytes",

@@ -69,6 +69,15 @@ def test_what_is_no_longer_true_is_given_up(now: PartitionNow, left: Left, why: 
     assert not verdict.may_pass
 
 
+@pytest.mark.parametrize("last_stable", [2999, 0])
+def test_a_trim_never_goes_beyond_an_open_transaction(last_stable: int) -> None:
+    verdict = judge(PLANNED, replace(NOW, last_stable=Offset(last_stable)), ALL, was_asked_for=False)
+
+    why = f"a transaction is open at {last_stable}, below the planned offset 3000"
+    assert verdict == Problem(why=why, may_pass=True)
+    assert judge(PLANNED, replace(NOW, last_stable=Offset(3000)), ALL, was_asked_for=False) is TrimVerdict.SEND
+
+
 @pytest.mark.parametrize(
     ("code", "words", "may_pass"),
     [

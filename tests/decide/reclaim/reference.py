@@ -3,7 +3,7 @@ the nouns. Kafka's retention is a loop that takes segments off a list, as the br
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from brimline.model.reclaim import CleanupRules, DeviceFacts, ReclaimPolicy, ReclaimTables, Views
@@ -49,6 +49,7 @@ class Log:
     views: Views
     start: int
     watermark: int
+    last_stable: int
     highest_remote: int
     loose_bytes: int
     deleted_bytes: int
@@ -116,6 +117,7 @@ def _log(tables: ReclaimTables, row: int) -> Log:
         views=Views(int(logs.views[row])),
         start=int(logs.log_start_offset[row]),
         watermark=int(logs.high_watermark[row]),
+        last_stable=int(logs.last_stable_offset[row]),
         highest_remote=int(logs.highest_remote_offset[row]),
         loose_bytes=int(logs.other_bytes[row] + logs.foreign_bytes[row]),
         deleted_bytes=int(logs.deleted_bytes[row]),
@@ -123,7 +125,7 @@ def _log(tables: ReclaimTables, row: int) -> Log:
     )
 
 
-def _plan_device(facts: DeviceFacts, logs: list[Log]) -> Device:
+def _plan_device(facts: DeviceFacts, logs: list[Log], for_reserve: int = 0) -> Device:
     policy, now = facts.policy, facts.now_ms
     device = Device()
     candidates: list[tuple[tuple[int, str, int, int, int], Segment, Log]] = []
@@ -151,8 +153,34 @@ def _plan_device(facts: DeviceFacts, logs: list[Log]) -> Device:
     device.going = sum(log.going_bytes for log in logs)
     candidates.sort(key=lambda each: each[0])
     device.removable = sum(segment.allocated for _, segment, _ in candidates)
-    _take(facts, device, [(segment, log) for _, segment, log in candidates])
+    _take(facts, device, [(segment, log) for _, segment, log in candidates], for_reserve)
+    needed = _short_of_reserve(facts, device)
+    if needed and not for_reserve:
+        for log in logs:
+            log.taken.clear()
+            log.going_bytes = log.local_retention_bytes = 0
+            log.standing = Reason.CANDIDATE
+            for segment in log.segments:
+                segment.reason = None
+        no_brakes = replace(policy, min_retention_ms=0, max_bytes_per_cycle=None, max_percent_per_cycle=None)
+        return _plan_device(replace(facts, policy=no_brakes), logs, needed)
     return device
+
+
+def _short_of_reserve(facts: DeviceFacts, device: Device) -> int:
+    policy = facts.policy
+    if not policy.yields_at_reserve or facts.total_bytes is None or facts.usable_bytes is None:
+        return 0
+    if policy.ceiling_percent == 100:
+        return 0
+    reserve = min(
+        policy.min_free_bytes or facts.total_bytes // 100,
+        (facts.total_bytes - facts.total_bytes * policy.ceiling_percent // 100) // 2,
+    )
+    left = min(facts.usable_bytes, facts.total_bytes) + device.going
+    if left > reserve or device.taken >= 2 * reserve - left:
+        return 0
+    return 2 * reserve - left
 
 
 def _set_ages(log: Log, now: int, tolerance: int) -> None:
@@ -230,7 +258,7 @@ def _standing(log: Log, policy: ReclaimPolicy) -> Reason:
         return Reason.MOVING
     if log.views != Views.AGREE:
         return Reason.VIEWS_DISAGREE
-    if log.start < 0 or log.watermark < 0:
+    if log.start < 0 or log.watermark < 0 or (policy.spares_transactions and log.last_stable < 0):
         return Reason.OFFSETS_UNKNOWN
     return Reason.CANDIDATE
 
@@ -243,6 +271,8 @@ def _kept_for(segment: Segment, log: Log, left: list[Segment], policy: ReclaimPo
     assert segment.end is not None
     if segment.end > log.watermark:
         return Reason.ABOVE_HIGH_WATERMARK
+    if policy.spares_transactions and segment.end > log.last_stable:
+        return Reason.OPEN_TRANSACTION
     if policy.min_retention_ms > 0 and now - segment.age < policy.min_retention_ms:
         return Reason.MIN_RETENTION_MS
     rest = sum(each.size for each in left if each.base > segment.base)
@@ -251,15 +281,16 @@ def _kept_for(segment: Segment, log: Log, left: list[Segment], policy: ReclaimPo
     return None
 
 
-def _take(facts: DeviceFacts, device: Device, candidates: list[tuple[Segment, Log]]) -> None:
+def _take(facts: DeviceFacts, device: Device, candidates: list[tuple[Segment, Log]], for_reserve: int) -> None:
     idle = _idle_reason(facts, device)
-    limit = facts.policy.max_bytes_per_cycle
+    limit = _limit(facts, [segment.allocated for segment, _ in candidates])
+    wanted = for_reserve or device.excess or 0
     is_full = False
     needed = 0
     for segment, log in candidates:
         if idle is not None:
             segment.reason = idle
-        elif needed >= (device.excess or 0):
+        elif needed >= wanted:
             segment.reason = Reason.ENOUGH_TAKEN
         else:
             needed += segment.allocated
@@ -268,6 +299,15 @@ def _take(facts: DeviceFacts, device: Device, candidates: list[tuple[Segment, Lo
             if not is_full:
                 device.taken += segment.allocated
                 log.taken.append(segment)
+
+
+def _limit(facts: DeviceFacts, sizes: list[int]) -> int | None:
+    policy = facts.policy
+    limits = [] if policy.max_bytes_per_cycle is None else [policy.max_bytes_per_cycle]
+    if policy.max_percent_per_cycle is not None:
+        share = (facts.total_bytes or 0) * policy.max_percent_per_cycle // 100
+        limits.append(max(share, next((size for size in sizes if size), 0)))
+    return min(limits, default=None)
 
 
 def _idle_reason(facts: DeviceFacts, device: Device) -> Reason | None:

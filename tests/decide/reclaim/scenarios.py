@@ -92,7 +92,12 @@ def _device(row: Row) -> DeviceFacts:
             max_bytes_per_cycle=row.get("maxBytesPerCycle"),
             protected_topics=tuple(row.get("protectedTopics", ())),
             future_tolerance_ms=row.get("futureToleranceMs", AN_HOUR_MS),
+            max_percent_per_cycle=row.get("maxPercentPerCycle"),
+            max_used_percent=row.get("maxUsedPercent", 100),
+            min_free_bytes=row.get("minFreeBytes", 0),
+            yields_at_reserve=row.get("yieldsAtReserve", False),
             spares_compacted=row.get("sparesCompacted", False),
+            spares_transactions=row.get("sparesTransactions", False),
             spares_for_ever=row.get("sparesForEver", False),
         ),
     )
@@ -133,6 +138,10 @@ def _logs(rows: list[Row], devices: Mapping[str, int], topics: Mapping[str | Non
         log_start_offset=np.array(numbers("logStartOffset", 0), dtype=np.int64),
         high_watermark=np.array(numbers("highWatermark", EVERYTHING_REPLICATED), dtype=np.int64),
         log_end_offset=np.array(numbers("logEndOffset", -1), dtype=np.int64),
+        last_stable_offset=np.array(
+            [row.get("lastStableOffset", row.get("highWatermark", EVERYTHING_REPLICATED)) for row in rows],
+            dtype=np.int64,
+        ),
         highest_remote_offset=np.array(numbers("highestRemoteOffset", -1), dtype=np.int64),
         deleted_bytes=np.array(numbers("deletedBytes", 0), dtype=np.int64),
         foreign_bytes=np.array(numbers("foreignBytes", 0), dtype=np.int64),

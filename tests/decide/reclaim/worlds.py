@@ -70,7 +70,7 @@ def _some(generator: np.random.Generator, pool: Sequence[int], length: int) -> I
 def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
     total = held + int(generator.integers(0, 30))
     ceiling = _one(generator, [0, 20, 50, 70, 70, 80, 80, 90, 100])
-    used = min(total * ceiling // 100 + _one(generator, [-5, 0, 1, 3, 5, 8, 12, 20, 100]), total)
+    used = min(total * ceiling // 100 + _one(generator, [-5, 0, 1, 3, 5, 8, 12, 20, 100, 100]), total)
     return DeviceFacts(
         name="sda",
         total_bytes=_one(generator, [Bytes(total)] * 14 + [None]),
@@ -78,12 +78,17 @@ def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
         now_ms=NOW_MS,
         policy=ReclaimPolicy(
             ceiling_percent=ceiling,
-            min_retention_ms=_one(generator, [0] * 16 + [5, 12, 2_000, LONGEST]),
+            min_retention_ms=_one(generator, [0] * 14 + [5, 12, 2_000, 2_000, LONGEST]),
             min_retention_bytes=_one(generator, [0] * 16 + [3, 10, LONGEST]),
             max_bytes_per_cycle=_one(generator, [None, None, None, None, 0, 5, 10]),
             protected_topics=_one(generator, [(), (), (), (), (), (), ("a",), ("pay.*", "b")]),
             future_tolerance_ms=_one(generator, [0, 100, 3_600_000]),
+            max_percent_per_cycle=_one(generator, [None, None, None, 0, 5, 20]),
+            max_used_percent=_one(generator, [100, 90, 95]),
+            min_free_bytes=_one(generator, [0, 2, 5, 20, 40, 40]),
+            yields_at_reserve=_one(generator, [False, True]),
             spares_compacted=_one(generator, [False, True]),
+            spares_transactions=_one(generator, [False, True]),
             spares_for_ever=_one(generator, [False, True]),
         ),
     )
@@ -120,6 +125,7 @@ def _logs(generator: np.random.Generator, lengths: Int64Column, devices: int, to
         log_start_offset=some(LOG_STARTS),
         high_watermark=some(WATERMARKS),
         log_end_offset=some(LOG_ENDS),
+        last_stable_offset=some(WATERMARKS),
         highest_remote_offset=some(OFFSETS),
         deleted_bytes=some(MOSTLY_NONE),
         foreign_bytes=some(MOSTLY_NONE),

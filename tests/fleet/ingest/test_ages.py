@@ -38,6 +38,7 @@ def tables(newest_ms: list[int], modified_ms: int = NOW_MS) -> ReclaimTables:
         high_watermark=unknown,
         log_end_offset=unknown,
         highest_remote_offset=unknown,
+        last_stable_offset=unknown,
         deleted_bytes=none,
         foreign_bytes=none,
         other_bytes=none,

@@ -149,7 +149,10 @@ def test_no_byte_is_lost_from_the_books(world: ReclaimTables) -> None:
 def unhurried(world: ReclaimTables) -> ReclaimTables:
     return replace(
         world,
-        devices=[replace(each, policy=replace(each.policy, max_bytes_per_cycle=None)) for each in world.devices],
+        devices=[
+            replace(each, policy=replace(each.policy, max_bytes_per_cycle=None, max_percent_per_cycle=None))
+            for each in world.devices
+        ],
     )
 
 

@@ -123,6 +123,7 @@ class ADisk:
                 log_start_offset=_column(log.log_start for log in logs),
                 high_watermark=np.full(count, 10**9, dtype=np.int64),
                 log_end_offset=np.full(count, -1, dtype=np.int64),
+                last_stable_offset=np.full(count, 10**9, dtype=np.int64),
                 highest_remote_offset=_column(log.highest_remote for log in logs),
                 deleted_bytes=nothing,
                 foreign_bytes=nothing,

@@ -10,12 +10,13 @@ from brimline.decide.reclaim.plan import plan
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.guard.feature import Finding, Weight
-from brimline.guard.reclaim.findings import explain_ceiling, explain_rights, explain_survey
+from brimline.guard.reclaim.findings import changed_defaults, explain_ceiling, explain_rights, explain_survey
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.model import BrokerId, BrokerLogDirs, Bytes
 from brimline.model.reclaim import ReclaimPolicy
 from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import VolumeReading
+from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 from tests.decide.reclaim.scenarios import tables_of
 from tests.guard.files import config
@@ -25,7 +26,8 @@ MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000
 NOW_MS = 100 * HOUR_MS
 NO_FENCE = "disk.max.used.percent=100\ndisk.min.free.bytes=0\n"
-BARE_CEILING = "log.retention.disk.usage.percent=80\n"
+CEILING_ALONE = "log.retention.disk.usage.percent=80\n"
+BARE_CEILING = f"{CEILING_ALONE}brimline.reclaim.policy=kip-61\n"
 CEILING = f"{BARE_CEILING}brimline.reclaim.min.retention.bytes=1\n"
 """With a brake, so that nobody is warned of having none."""
 APPLY, PLAN = "brimline.reclaim.mode=apply\n", "brimline.reclaim.mode=plan\n"
@@ -85,6 +87,7 @@ def survey(settings: GuardConfig, *logs: dict[str, Any], usable: int = 100 * MIB
         "minRetentionMs": policy.min_retention_ms,
         "maxBytesPerCycle": policy.max_bytes_per_cycle,
         "protectedTopics": policy.protected_topics,
+        "sparesTransactions": policy.spares_transactions,
     }
     topics = [{"name": name} for name in dict.fromkeys(each["topic"] for each in logs)]
     tables = tables_of({"devices": [device], "topics": topics, "logs": list(logs)})
@@ -168,10 +171,29 @@ def test_every_brake_is_said() -> None:
     sentences = [finding.sentence for finding in explain_ceiling(settings, disks(settings))]
 
     assert sentences[1:] == [
-        "nothing younger than 2 h is ever reclaimed",
+        "nothing younger than 2 h is reclaimed, unless the disk is down to its last reserve: nothing refuses writes",
         "1.00 MiB of every partition stay, as Kafka counts retention.bytes",
         "one cycle takes no more than 2.00 MiB from a device",
     ]
+
+
+def test_a_file_with_a_ceiling_and_no_policy_gets_a_line_for_every_changed_default() -> None:
+    bare, one_set, said_so = (
+        config(CEILING_ALONE + NO_FENCE + added)
+        for added in ("", "brimline.reclaim.min.retention.ms=0\n", "brimline.reclaim.policy=careful\n")
+    )
+    ruled = [key.name for key in keys.KEYS if key.kip_61 is not None]
+
+    assert [line.split()[0] for line in changed_defaults(bare)] == ruled
+    assert [line.split()[0] for line in changed_defaults(one_set)] == [
+        name for name in ruled if name != "brimline.reclaim.min.retention.ms"
+    ]
+    assert list(changed_defaults(said_so)) == list(changed_defaults(config())) == []
+    assert next(changed_defaults(bare)) == (
+        "brimline.reclaim.min.retention.ms is not set and is 86400000 by default (before: 0); set it, or "
+        "brimline.reclaim.policy=kip-61 for all of them; brimline.reclaim.policy=careful ends this line"
+    )
+    assert set(changed_defaults(bare)) <= set(said(list(explain_ceiling(bare, disks(bare))), Weight.NOTE))
 
 
 @pytest.mark.parametrize(
@@ -215,6 +237,19 @@ def test_a_ceiling_that_cannot_be_held_is_a_problem_with_topics_and_cures() -> N
     assert cures[2].startswith("minimum retention: 150 MiB, 15.0 % (clicks 150 MiB): lower brimline.reclaim.min")
 
 
+def test_a_hanging_transaction_is_named_with_the_command_that_ends_it() -> None:
+    careful = CEILING + NO_FENCE + "brimline.reclaim.protect.transactions=true\n"
+    hanging = log("orders", 10, 20, 30, 1, lastStableOffset=7)
+
+    (warning,) = said(surveyed(careful, hanging), Weight.WARNING)
+
+    assert warning == (
+        "orders-0: a transaction has been open at offset 7 for more than 15 min and keeps 60.0 MiB from being "
+        "reclaimed; kafka-transactions.sh --bootstrap-server … abort --topic orders --partition 0 --start-offset 7 "
+        "ends it (find-hanging tells whose it is)"
+    )
+
+
 def test_what_the_first_cycle_deletes_by_topic() -> None:
     logs = log("orders", 100, 100, 100, 100, newest_hour=90), log("clicks", 100, 100, newest_hour=50)
     applied, planned = surveyed(CEILING + NO_FENCE, *logs), surveyed(CEILING + NO_FENCE + PLAN, *logs)
@@ -244,7 +279,7 @@ def test_of_many_topics_the_largest_losses_are_named() -> None:
     ("added", "usable", "sentence"),
     [
         ("", 500, "/data/a: nothing would be deleted now: it is used less than its ceiling"),
-        ("brimline.reclaim.max.bytes.per.cycle=0\n", 100, "/data/a: brimline.reclaim.max.bytes.per.cycle lets no more"),
+        ("brimline.reclaim.max.bytes.per.cycle=0\n", 100, "/data/a: no more goes in one cycle"),
     ],
 )
 def test_a_first_cycle_that_deletes_nothing_says_why(added: str, usable: int, sentence: str) -> None:

@@ -3,7 +3,7 @@
 After any failure it connects anew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ from brimline.observe.client.connection import Deadline
 from brimline.observe.client.reconnecting import Reconnecting
 from brimline.observe.cluster.configs import Config, describe_topic_configs
 from brimline.observe.cluster.delete_records import delete_records
-from brimline.observe.cluster.offsets import OffsetSpec, list_offsets
+from brimline.observe.cluster.offsets import OffsetSpec, list_last_stable, list_offsets
 from brimline.observe.cluster.topics import Topic, describe_topics
 
 _PATIENCE = timedelta(seconds=10)
@@ -26,7 +26,12 @@ Offsets: TypeAlias = Mapping[TopicPartition, Offset | Failure | None]
 
 
 class TrimCluster(Reconnecting):
-    """Methods raise ``ObservationFailed`` when nobody answers at all."""
+    """Methods raise ``ObservationFailed`` when nobody answers at all.
+
+    ``spares_transactions``: whether last stable offsets are asked for, and so kept to.
+    """
+
+    spares_transactions: Callable[[], bool] = staticmethod(lambda: False)
 
     def look(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]:
         names = sorted({partition.topic for partition in partitions})
@@ -37,7 +42,8 @@ class TrimCluster(Reconnecting):
             leaders = {p: leader for p in partitions if (leader := _leader(p, topics)) is not None}
             starts = list_offsets(connection, leaders, OffsetSpec.EARLIEST, deadline.renewed())
             ends = list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed())
-            found = {p: _now(p, topics.get(p.topic), configs.get(p.topic), starts, ends) for p in partitions}
+            stable = list_last_stable(connection, leaders, deadline.renewed()) if self.spares_transactions() else None
+            found = {p: _now(p, topics.get(p.topic), configs.get(p.topic), starts, ends, stable) for p in partitions}
         self._connect_anew_after(found)
         return found
 
@@ -63,7 +69,12 @@ def _leader(partition: TopicPartition, topics: Mapping[str, Topic]) -> BrokerId 
 
 
 def _now(
-    partition: TopicPartition, topic: Topic | None, config: Config | Failure | None, starts: Offsets, ends: Offsets
+    partition: TopicPartition,
+    topic: Topic | None,
+    config: Config | Failure | None,
+    starts: Offsets,
+    ends: Offsets,
+    stable: Offsets | None,
 ) -> PartitionNow | Problem:
     if topic is None:
         return _passing(f"nobody told about the topic {partition.topic}")
@@ -77,13 +88,15 @@ def _now(
     if config is None or isinstance(config, Failure):
         return _of_failure(config or Failure(kind=FailureKind.KAFKA_ERROR, message="its configuration is not known"))
     log_start, high_watermark = starts.get(partition), ends.get(partition)
-    for offset in (log_start, high_watermark):
+    last_stable = None if stable is None else stable.get(partition)
+    for offset in (log_start, high_watermark, last_stable):
         if isinstance(offset, Failure):
             return _of_failure(offset)
-    if log_start is None or high_watermark is None:
-        return _passing("its leader does not tell its log start and high watermark")
+    if log_start is None or high_watermark is None or (stable is not None and last_stable is None):
+        return _passing("its leader does not tell its log start, high watermark and last stable offset")
     assert not isinstance(log_start, Failure)
     assert not isinstance(high_watermark, Failure)
+    assert not isinstance(last_stable, Failure)
     return PartitionNow(
         topic_id=topic.topic_id,
         leader=leader,
@@ -91,6 +104,7 @@ def _now(
         high_watermark=high_watermark,
         cleanup_policy=config.get(_CLEANUP_POLICY) or "",
         is_tiered=config.get(_TIERED) == "true",
+        last_stable=last_stable,
     )
 
 

@@ -6,7 +6,7 @@ May this trim be sent now? What was planned is held against what is there; every
 
 **Invariant.** A trim is sent only if all of this is so at the last look before it: the topic is the one that was
 planned (by its id), it is neither tiered nor only compacted, its log start is below the target and its high watermark
-is not, and its files are still where they take the space that is wanted.
+is not, nor its last stable offset where that counts, and its files are still where they take the space that is wanted.
 """
 
 from dataclasses import dataclass
@@ -58,6 +58,8 @@ class PartitionNow:
     high_watermark: Offset
     cleanup_policy: str
     is_tiered: bool
+    last_stable: Offset | None = None
+    """``None``: it is not asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,9 @@ def judge(
         return TrimVerdict.IS_THERE if left.files else TrimVerdict.IS_GONE
     if now.high_watermark < planned.target:
         return _final(f"its high watermark is {now.high_watermark}, below the planned offset {planned.target}")
+    if now.last_stable is not None and now.last_stable < planned.target:
+        why = f"a transaction is open at {now.last_stable}, below the planned offset {planned.target}"
+        return Problem(why=why, may_pass=True)
     if not left.files:
         return _final(f"its segments are no longer in {planned.log_dir}: a trim would free nothing there")
     return TrimVerdict.SEND

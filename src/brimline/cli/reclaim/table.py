@@ -142,6 +142,8 @@ class _Table:
             yield f"at least {human_bytes(policy.min_retention_bytes)} of a partition stay"
         if policy.max_bytes_per_cycle is not None:
             yield f"at most {human_bytes(policy.max_bytes_per_cycle)} a cycle"
+        if policy.max_percent_per_cycle is not None:
+            yield f"at most {policy.max_percent_per_cycle} % of a disk a cycle"
         if policy.protected_topics:
             yield f"protected: {', '.join(policy.protected_topics)}"
 
@@ -188,9 +190,15 @@ class _Table:
         elif planned.outcome is DeviceOutcome.CYCLE_LIMIT:
             left = human_bytes(planned.missing_bytes)
             self._say(
-                f"brimline.reclaim.max.bytes.per.cycle ends the plan here: {left} beyond the ceiling are left to later "
-                "cycles",
+                f"the limit of a cycle ends the plan here (brimline.reclaim.max.percent.per.cycle, "
+                f"brimline.reclaim.max.bytes.per.cycle): {left} beyond the ceiling are left to later cycles",
                 "yellow",
+            )
+        elif planned.outcome is DeviceOutcome.BRAKES_YIELD:
+            self._say(
+                f"{self._glyphs.cross} down to its last reserve, and nothing refuses writes: minimum retention and the "
+                "limit of a cycle yield",
+                "red",
             )
         elif not device.is_held:
             self._say(f"{self._glyphs.cross} stays above its ceiling of {device.facts.policy.ceiling_percent} %", "red")

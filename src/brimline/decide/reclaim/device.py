@@ -67,6 +67,11 @@ class DeviceColumns:
         return self.ends_up_to(self.logs.high_watermark)
 
     @cached_property
+    def stable(self) -> Int64Column:
+        """Of every log: how many closed segments end below its first open transaction."""
+        return self.ends_up_to(self.logs.last_stable_offset)
+
+    @cached_property
     def uploaded(self) -> Int64Column:
         """Of every log: how many closed segments the remote store has wholly."""
         return self.ends_up_to(self.logs.highest_remote_offset + 1)

@@ -28,6 +28,7 @@ class FloorKind(Enum):
 
     ACTIVE = "active segments"
     NOT_REPLICATED = "segments above the high watermark"
+    TRANSACTION = "segments behind an open transaction"
     MIN_RETENTION = "minimum retention"
     PROTECTED = "protected topics"
     INTERNAL = "internal topics"
@@ -54,6 +55,7 @@ class FloorKind(Enum):
 _CURES = {
     FloorKind.ACTIVE: "a smaller segment.bytes or segment.ms closes segments earlier; fewer partitions have fewer",
     FloorKind.NOT_REPLICATED: "bring the replicas back that are not in sync",
+    FloorKind.TRANSACTION: "it passes when the transaction ends; brimline doctor names those that hang",
     FloorKind.MIN_RETENTION: "lower brimline.reclaim.min.retention.ms or brimline.reclaim.min.retention.bytes",
     FloorKind.PROTECTED: "protect fewer topics, or move them to another volume",
     FloorKind.INTERNAL: "move partitions to another volume",
@@ -76,6 +78,7 @@ _CURES = {
 _OF_REASON = {
     ReclaimReason.ACTIVE: FloorKind.ACTIVE,
     ReclaimReason.ABOVE_HIGH_WATERMARK: FloorKind.NOT_REPLICATED,
+    ReclaimReason.OPEN_TRANSACTION: FloorKind.TRANSACTION,
     ReclaimReason.MIN_RETENTION_MS: FloorKind.MIN_RETENTION,
     ReclaimReason.MIN_RETENTION_BYTES: FloorKind.MIN_RETENTION,
     ReclaimReason.INTERNAL_TOPIC: FloorKind.INTERNAL,

@@ -18,12 +18,15 @@ taken, and no more of them than it must:
 - The plan takes in this order, and stops as soon as what is taken reaches the excess: without the last one it would
   not. Bytes are allocated blocks, which is what comes back. The limit of a cycle is never passed: what does not fit
   into it ends the plan.
-- Never taken: the active segment, what ends above the high watermark, what the brakes keep (``ReclaimPolicy``), any log
-  that is not a current replica, is of a protected topic (``decide.reclaim.rules``), or whose two views disagree.
+- *On the last reserve* (``DeviceFacts.reserve_bytes``), where nothing refuses writes, minimum age and limit of a cycle
+  yield if they keep a plan from freeing it: then as much goes as makes two of it, and not more.
+- Never taken: the active segment, what ends above the high watermark or the first open transaction, what the brakes
+  keep (``ReclaimPolicy``), any log that is not a current replica, is of a protected topic (``decide.reclaim.rules``),
+  or whose two views disagree.
 
 Every segment gets one reason, the first of: its folder is no current replica; it is going; it is active; its log is
-left out; it ends above the high watermark; it is younger than the minimum; it is within the minimum of bytes; it is
-taken, or what kept it from being taken.
+left out; it ends above the high watermark; a transaction is open below its end; it is younger than the minimum; it is
+within the minimum of bytes; it is taken, or what kept it from being taken.
 """
 
 from dataclasses import fields
@@ -33,11 +36,19 @@ import numpy as np
 from brimline.decide.reclaim import kernel
 from brimline.decide.reclaim.device import each_device
 from brimline.decide.reclaim.rules import TopicColumns
-from brimline.decide.reclaim.taking import LogRuns, Taking, deleted_bytes, folder_bytes, runs_of, taking_from
+from brimline.decide.reclaim.taking import (
+    LogRuns,
+    Taking,
+    deleted_bytes,
+    folder_bytes,
+    runs_of,
+    short_of_reserve,
+    taking_from,
+)
 from brimline.model import Bytes
 from brimline.model.reclaim import ReclaimTables
 from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan, LogOutcomes, ReclaimPlan, ReclaimReason
-from brimline.model.scan import FolderKind, UInt8Column
+from brimline.model.scan import FolderKind, Int64Column, UInt8Column
 
 _NOT_NEEDED = {
     DeviceOutcome.NO_CEILING: ReclaimReason.NO_CEILING,
@@ -61,7 +72,8 @@ def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
         (ReclaimReason.CYCLE_LIMIT, end_of_taken + taking.held_back),
         (_NOT_NEEDED.get(taking.outcome, ReclaimReason.ENOUGH_TAKEN), runs.removable),
         (ReclaimReason.MIN_RETENTION_BYTES, runs.old_enough),
-        (ReclaimReason.MIN_RETENTION_MS, runs.below_watermark),
+        (ReclaimReason.MIN_RETENTION_MS, runs.stable),
+        (ReclaimReason.OPEN_TRANSACTION, runs.below_watermark),
         (ReclaimReason.ABOVE_HIGH_WATERMARK, runs.closed),
         (ReclaimReason.ACTIVE, runs.columns.count),
     )
@@ -90,6 +102,7 @@ def write_outcomes(outcomes: LogOutcomes, runs: LogRuns, taking: Taking) -> None
     outcomes.taken_segments[rows] = taking.taken
     outcomes.taken_bytes[rows] = columns.allocated(going, going + taking.taken)
     outcomes.local_retention_bytes[rows] = runs.local_retention_bytes
+    outcomes.hung_bytes[rows] = _hung_bytes(runs)
     trimmed = np.flatnonzero(taking.taken)
     first = (columns.begin + going)[trimmed]
     kept = first + taking.taken[trimmed]
@@ -115,7 +128,13 @@ def device_plan(runs: LogRuns, taking: Taking) -> DevicePlan:
         taken_bytes=Bytes(int(columns.allocated(going, going + taking.taken).sum())),
         taken_segments=int(taking.taken.sum()),
         local_retention_bytes=Bytes(int(runs.local_retention_bytes.sum())),
+        hung_bytes=Bytes(int(_hung_bytes(runs).sum())),
     )
+
+
+def _hung_bytes(runs: LogRuns) -> Int64Column:
+    kept = runs.columns.allocated(runs.stable, runs.hung)
+    return np.where(runs.is_current & (runs.standing == ReclaimReason.CANDIDATE), kept, 0)
 
 
 def plan(tables: ReclaimTables) -> ReclaimPlan:
@@ -127,6 +146,9 @@ def plan(tables: ReclaimTables) -> ReclaimPlan:
     for columns in each_device(tables):
         runs = runs_of(columns, topics)
         taking = taking_from(runs)
+        if needed := short_of_reserve(runs, taking):
+            runs = runs_of(columns, topics, yields=True)
+            taking = taking_from(runs, needed)
         reason[columns.segment_rows] = reasons(runs, taking)
         write_outcomes(logs, runs, taking)
         devices.append(device_plan(runs, taking))

@@ -57,6 +57,7 @@ class BrokerView:
     high_watermark: Offset | None
     log_end_offset: Offset | None = None
     highest_remote_offset: Offset | None = None
+    last_stable_offset: Offset | None = None
     is_forbidden: bool = False
     """Whoever plans may not delete its records."""
 
@@ -97,7 +98,7 @@ def _offsets_fit(folder: FolderView, broker: BrokerView) -> bool:
 
 _UNKNOWN = -1
 _LOG_COLUMNS = tuple(field.name for field in fields(LogTable) if field.name != "segments_begin")
-_OFFSETS = ("log_start_offset", "high_watermark", "log_end_offset", "highest_remote_offset")
+_OFFSETS = ("log_start_offset", "high_watermark", "log_end_offset", "highest_remote_offset", "last_stable_offset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from brimline.decide.reclaim import kernel
 from brimline.decide.reclaim.device import DeviceColumns
 from brimline.decide.reclaim.rules import GoingRuns, TopicColumns, beyond_bytes, going_runs
 from brimline.model import Bytes
-from brimline.model.reclaim import DeviceFacts, Views
+from brimline.model.reclaim import HANGING_MS, DeviceFacts, Views
 from brimline.model.reclaim_plan import DeviceOutcome, Going, ReclaimReason
 from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
 
@@ -39,8 +39,12 @@ class LogRuns:
     """From where going ends to here everything may be taken."""
     old_enough: Int64Column
     """From the one before to here ``min_retention_bytes`` keeps them."""
-    below_watermark: Int64Column
+    stable: Int64Column
     """From the one before to here ``min_retention_ms`` keeps them."""
+    hung: Int64Column
+    """From the one before to here a hanging transaction keeps them."""
+    below_watermark: Int64Column
+    """From ``stable`` to here an open transaction keeps them."""
     closed: Int64Column
     """From the one before to here they end above the high watermark; what follows is active."""
     key: Int64Column
@@ -54,7 +58,8 @@ class LogRuns:
         return np.equal(self.columns.logs.kind, FolderKind.CURRENT)
 
 
-def runs_of(columns: DeviceColumns, topics: TopicColumns) -> LogRuns:
+def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = False) -> LogRuns:
+    """``yields``: without the minimum of age, since the device is down to its last reserve."""
     facts, segments = columns.facts, columns.segments
     age = kernel.ages(
         segments.newest_timestamp_ms, segments.modified_ns, facts.now_ms, facts.policy.future_tolerance_ms
@@ -64,7 +69,10 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns) -> LogRuns:
     going = going_runs(columns, topics)
     closed = np.maximum(columns.closed, going.until)
     below_watermark = np.maximum(columns.below_high_watermark, going.until)
-    old_enough = np.clip(_old_enough(columns, key), going.until, below_watermark)
+    stable = below_watermark
+    if facts.policy.spares_transactions:
+        stable = np.clip(columns.stable, going.until, below_watermark)
+    old_enough = np.clip(stable if yields else _old_enough(columns, key), going.until, stable)
     beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
     return LogRuns(
         columns=columns,
@@ -72,6 +80,8 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns) -> LogRuns:
         going=going,
         removable=np.clip(beyond_minimum, going.until, old_enough),
         old_enough=old_enough,
+        stable=stable,
+        hung=np.clip(_older_than(columns, key, facts.now_ms - HANGING_MS), stable, below_watermark),
         below_watermark=below_watermark,
         closed=closed,
         key=key,
@@ -84,6 +94,8 @@ def _standing(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
     logs = columns.logs
     protection = topics.protection(columns.facts.policy)[logs.topic]
     offsets_known = (logs.log_start_offset >= 0) & (logs.high_watermark >= 0)
+    if columns.facts.policy.spares_transactions:
+        offsets_known &= logs.last_stable_offset >= 0
     standing = protection.copy()
     # The strongest comes last.
     for is_so, code in (
@@ -100,7 +112,11 @@ def _old_enough(columns: DeviceColumns, key: Int64Column) -> Int64Column:
     if minimum <= 0:
         return columns.closed
     facts = columns.facts
-    newest = (facts.now_ms if facts.believed_ms is None else facts.believed_ms) - minimum
+    return _older_than(columns, key, (facts.now_ms if facts.believed_ms is None else facts.believed_ms) - minimum)
+
+
+def _older_than(columns: DeviceColumns, key: Int64Column, newest: int) -> Int64Column:
+    """Of every log: how many segments hold nothing that is later than this."""
     if newest < 0:
         return np.zeros_like(columns.closed)
     most = (np.arange(len(columns.logs), dtype=np.int64) << kernel.AGE_BITS) + newest
@@ -140,7 +156,8 @@ class Taking:
     """After those: how many would be taken, but for the limit of a cycle."""
 
 
-def taking_from(runs: LogRuns) -> Taking:
+def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
+    """``for_reserve``: the brakes yield, and so much is to go, which is never more than the excess."""
     columns, facts = runs.columns, runs.columns.facts
     going = _going(runs)
     removable = _sum(columns.allocated(runs.going.until, runs.removable))
@@ -149,6 +166,9 @@ def taking_from(runs: LogRuns) -> Taking:
     if over is None or not excess:
         outcome = _idle_outcome(facts, over)
         taken = needed = np.zeros(len(columns.logs), dtype=np.int64)
+    elif for_reserve:
+        taken, needed = _oldest(runs, for_reserve, is_limited=False)
+        outcome = DeviceOutcome.BRAKES_YIELD if taken.any() else DeviceOutcome.FLOOR_REACHED
     else:
         taken, needed = _oldest(runs, excess)
         outcome = _outcome(excess, removable, is_held_back=bool((taken < needed).any()))
@@ -162,6 +182,19 @@ def taking_from(runs: LogRuns) -> Taking:
     )
 
 
+def short_of_reserve(runs: LogRuns, taking: Taking) -> int:
+    """How much must go where a device is down to its last reserve and the brakes keep a plan from freeing it: as much
+    as makes two of it. 0: the plan stands."""
+    facts, start = runs.columns.facts, runs.going.until
+    if facts.reserve_bytes is None or facts.total_bytes is None or facts.used_bytes is None:
+        return 0
+    left = facts.total_bytes - facts.used_bytes + taking.going.total
+    if left > facts.reserve_bytes:
+        return 0
+    needed = 2 * facts.reserve_bytes - left
+    return needed if needed > _sum(runs.columns.allocated(start, start + taking.taken)) else 0
+
+
 def deleted_bytes(columns: DeviceColumns) -> Int64Column:
     """Of every log: the ``.deleted`` files that the broker removes."""
     return np.where(np.isin(columns.logs.kind, _EMPTIED_BY_BROKER), columns.logs.deleted_bytes, 0)
@@ -173,7 +206,7 @@ def folder_bytes(columns: DeviceColumns) -> Int64Column:
     return in_segments + logs.deleted_bytes + logs.foreign_bytes + logs.other_bytes
 
 
-def _oldest(runs: LogRuns, excess: int) -> tuple[Int64Column, Int64Column]:
+def _oldest(runs: LogRuns, excess: int, *, is_limited: bool = True) -> tuple[Int64Column, Int64Column]:
     """How many segments of each log are taken, and how many are needed: fewer only if the limit is in the way."""
     columns, start = runs.columns, runs.going.until
     rows = kernel.rows_of_ranges(columns.begin + start, runs.removable - start)
@@ -181,11 +214,20 @@ def _oldest(runs: LogRuns, excess: int) -> tuple[Int64Column, Int64Column]:
     age, rank = kernel.age_of(runs.key[rows]), _ranks(runs)[log]
     is_needed = kernel.cut_oldest(age, rank, sizes, excess).reaching()
     needed = np.bincount(log[is_needed], minlength=len(columns.logs))
-    limit = columns.facts.policy.max_bytes_per_cycle
-    if limit is None or int(sizes[is_needed].sum()) <= limit:
+    limit = _cycle_limit(columns.facts, int(sizes[kernel.cut_oldest(age, rank, sizes, 1).reaching()].sum()))
+    if not is_limited or limit is None or int(sizes[is_needed].sum()) <= limit:
         return needed, needed
     is_taken = kernel.cut_oldest(age, rank, sizes, limit + 1).below()
     return np.bincount(log[is_taken], minlength=len(columns.logs)), needed
+
+
+def _cycle_limit(facts: DeviceFacts, oldest_bytes: int) -> int | None:
+    """``oldest_bytes``: of the first segment with any."""
+    policy = facts.policy
+    limits = [] if policy.max_bytes_per_cycle is None else [policy.max_bytes_per_cycle]
+    if policy.max_percent_per_cycle is not None and facts.total_bytes is not None:
+        limits.append(max(facts.total_bytes * policy.max_percent_per_cycle // 100, oldest_bytes))
+    return min(limits, default=None)
 
 
 def _ranks(runs: LogRuns) -> Int64Column:

@@ -141,6 +141,9 @@ def _written(tables: ReclaimTables, inflow: Inflow) -> ReclaimTables:
             logs,
             segments_begin=np.concatenate(([0], np.cumsum(count))),
             high_watermark=_caught_up(logs.high_watermark, written, np.full_like(active, _EVERYTHING_REPLICATED)),
+            last_stable_offset=_caught_up(
+                logs.last_stable_offset, written, np.full_like(active, _EVERYTHING_REPLICATED)
+            ),
             highest_remote_offset=_caught_up(logs.highest_remote_offset, written, base_offset[active] - 1),
         ),
         segments=SegmentTable(
@@ -160,7 +163,8 @@ def _cleaned(tables: ReclaimTables, inflow: Int64Column, fences: tuple[int | Non
     unhurried = replace(
         tables,
         devices=tuple(
-            replace(device, policy=replace(device.policy, max_bytes_per_cycle=None)) for device in tables.devices
+            replace(device, policy=replace(device.policy, max_bytes_per_cycle=None, max_percent_per_cycle=None))
+            for device in tables.devices
         ),
     )
     planned = plan(unhurried)

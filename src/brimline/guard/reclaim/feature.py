@@ -1,7 +1,7 @@
 """The reclaim of all devices: a task, a thread, a client and a ledger of its own for every log dir."""
 
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
 
@@ -12,7 +12,13 @@ from brimline.act.trims.files import files_left
 from brimline.disks.task import DiskReport
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.feature import Core, Feature, Finding, Looked, Weight
-from brimline.guard.reclaim.findings import explain_ceiling, explain_rights, explain_survey, reclaim_finding
+from brimline.guard.reclaim.findings import (
+    changed_defaults,
+    explain_ceiling,
+    explain_rights,
+    explain_survey,
+    reclaim_finding,
+)
 from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
 from brimline.guard.reclaim.report import ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
@@ -25,9 +31,7 @@ from brimline.model import ObservationFailed, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
 from brimline.observe.client.connection import Connection
 from brimline.observe.cluster.topics import may_delete_records
-from brimline.service.clock import Clock
 from brimline.service.worker import Worker
-from brimline.settings.config import GuardConfig
 
 _PATIENCE_FOR_RIGHTS = timedelta(seconds=10)
 _PATIENCE_FOR_GROUPS = timedelta(seconds=5)
@@ -39,6 +43,10 @@ class Reclaims(Feature):
         super().__init__(core)
         self._tasks: list[ReclaimTask] = []
         self.workers = [self._worker(path) for path in core.config.broker.log_dirs]
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return tuple(changed_defaults(self.core.config))
 
     @property
     def reports(self) -> tuple[ReclaimReport, ...]:
@@ -67,7 +75,7 @@ class Reclaims(Feature):
         task = ReclaimTask(
             path,
             self._settings,
-            _parts(path, self.core.config, self.core.clock),
+            _parts(path, self.core),
             self.core.clock,
             worker.wake,
             ReclaimNews(self._failed),
@@ -105,8 +113,11 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
     yield from explain_rights(config, survey, may_delete)
 
 
-def _parts(path: str, config: GuardConfig, clock: Clock) -> ReclaimParts:
+def _parts(path: str, core: Core) -> ReclaimParts:
+    config, clock = core.config, core.clock
     client = BrokerClient(config.admin, config.node_id, clock)
+    cluster = TrimCluster(config.admin)
+    cluster.spares_transactions = lambda: core.config.reclaim_policy.spares_transactions
 
     def groups(partitions: Collection[TopicPartition]) -> GroupsSeen:
         return client.group_offsets(partitions, _PATIENCE_FOR_GROUPS)
@@ -114,7 +125,7 @@ def _parts(path: str, config: GuardConfig, clock: Clock) -> ReclaimParts:
     return ReclaimParts(
         surveyor=Surveyor(client, clock),
         ledger=Ledger(config.state_dir, config.node_id, clock.now),
-        cluster=TrimCluster(config.admin),
+        cluster=cluster,
         files_left=files_left,
         groups=groups,
         lock=DeviceLock(path),

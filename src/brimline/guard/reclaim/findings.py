@@ -19,7 +19,7 @@ from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.guard.reclaim.trims import planned_trims
 from brimline.model import Bytes, human_bytes, human_count, human_percent, human_span
-from brimline.model.reclaim import DeviceFacts, Views
+from brimline.model.reclaim import HANGING_MS, DeviceFacts, Views
 from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
@@ -33,12 +33,16 @@ _BRAKES = (
     keys.RECLAIM_MIN_RETENTION_BYTES,
     keys.RECLAIM_MAX_BYTES,
     keys.RECLAIM_PROTECTED,
+    *(key for key in keys.KEYS if key.kip_61 is not None and key is not keys.RECLAIM_MIN_RETENTION_MS),
 )
 _OUTCOMES = {
     DeviceOutcome.UNDER_CEILING: "nothing would be deleted now: it is used less than its ceiling",
     DeviceOutcome.GOING_SUFFICES: "nothing would be deleted now: it is above its ceiling, but enough is on its way out",
     DeviceOutcome.SPACE_UNKNOWN: "nothing would be deleted: how much of it is used is not known",
-    DeviceOutcome.CYCLE_LIMIT: "brimline.reclaim.max.bytes.per.cycle lets no more go in one cycle",
+    DeviceOutcome.CYCLE_LIMIT: "no more goes in one cycle (brimline.reclaim.max.percent.per.cycle, "
+    "brimline.reclaim.max.bytes.per.cycle)",
+    DeviceOutcome.BRAKES_YIELD: "the disk is down to its last reserve and nothing refuses writes: minimum retention "
+    "and the limit of a cycle yield",
     DeviceOutcome.FLOOR_REACHED: "it stays above its ceiling even then: nothing more may be taken",
 }
 
@@ -60,6 +64,7 @@ def explain_ceiling(config: GuardConfig, report: DiskReport) -> Iterator[Finding
         f"go first ({where}), decided every {config.seconds(keys.RECLAIM_INTERVAL):g} s"
         + ("" if is_applied else f"; {keys.RECLAIM_MODE.name}=plan: it is only said, and nothing is deleted"),
     )
+    yield from (reclaim_finding(Weight.NOTE, line) for line in changed_defaults(config))
     yield from _brakes(config)
     for volume in report.volumes:
         total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
@@ -83,6 +88,7 @@ def explain_survey(config: GuardConfig, survey: ReclaimSurvey) -> Iterator[Findi
         if floor is not None:
             yield from _floor(floor)
             yield from _bound(survey, row, floor, settings.delays, config.limits)
+        yield from _hanging(survey, row)
         yield from _first_cycle(survey, row, ", ".join(volume.log_dirs), is_applied=settings.is_applied)
 
 
@@ -119,12 +125,27 @@ def _brakes_without_ceiling(config: GuardConfig) -> Iterator[Finding]:
         )
 
 
+def changed_defaults(config: GuardConfig) -> Iterator[str]:
+    """A line for every default that is not the KIP's, for whoever set a ceiling and no policy: perhaps before the
+    policies were there."""
+    if not config.has_ceiling or not config.settings[keys.RECLAIM_POLICY.name].is_default:
+        return
+    for key in keys.KEYS:
+        if key.kip_61 is not None and config.settings[key.name].is_default:
+            now, before = keys.shown_value(key.default), keys.shown_value(key.kip_61)
+            yield (
+                f"{key.name} is not set and is {now} by default (before: {before}); set it, or "
+                f"{keys.RECLAIM_POLICY.name}={keys.KIP_61} for all of them; {keys.RECLAIM_POLICY.name}={keys.CAREFUL} "
+                "ends this line"
+            )
+
+
 def _brakes(config: GuardConfig) -> Iterator[Finding]:
     policy = config.reclaim_policy
     if policy.min_retention_ms:
-        yield reclaim_finding(
-            Weight.FINE, f"nothing younger than {human_span(policy.min_retention_ms / 1000)} is ever reclaimed"
-        )
+        unless = ", unless the disk is down to its last reserve: nothing refuses writes" * policy.yields_at_reserve
+        span = human_span(policy.min_retention_ms / 1000)
+        yield reclaim_finding(Weight.FINE, f"nothing younger than {span} is reclaimed{unless}")
     if policy.min_retention_bytes:
         kept = human_bytes(policy.min_retention_bytes)
         yield reclaim_finding(Weight.FINE, f"{kept} of every partition stay, as Kafka counts retention.bytes")
@@ -138,6 +159,9 @@ def _brakes(config: GuardConfig) -> Iterator[Finding]:
     if policy.max_bytes_per_cycle is not None:
         most = human_bytes(policy.max_bytes_per_cycle)
         yield reclaim_finding(Weight.FINE, f"one cycle takes no more than {most} from a device")
+    if policy.max_percent_per_cycle is not None:
+        share = f"{policy.max_percent_per_cycle} % of a device"
+        yield reclaim_finding(Weight.FINE, f"one cycle takes no more than {share}, or one segment")
 
 
 def _against_the_fence(config: GuardConfig, log_dirs: str, facts: DeviceFacts) -> Iterator[Finding]:
@@ -193,6 +217,23 @@ def _floor(floor: Floor) -> Iterator[Finding]:
             f"lower local.retention.ms or local.retention.bytes of them, which could free "
             f"{human_bytes(floor.local_retention_bytes)} that is uploaded",
         )
+
+
+def _hanging(survey: ReclaimSurvey, row: int) -> Iterator[Finding]:
+    tables, hung = survey.tables.tables, survey.plan.logs.hung_bytes
+    rows = [log for log in hung.nonzero()[0].tolist() if tables.logs.device[log] == row]
+    for log in sorted(rows, key=lambda log: -int(hung[log]))[:_NAMED]:
+        partition, begun = tables.topic_partition(log), int(tables.logs.last_stable_offset[log])
+        assert partition is not None
+        yield reclaim_finding(
+            Weight.WARNING,
+            f"{partition}: a transaction has been open at offset {begun} for more than "
+            f"{human_span(HANGING_MS / 1000)} and keeps {human_bytes(int(hung[log]))} from being reclaimed; "
+            f"kafka-transactions.sh --bootstrap-server … abort --topic {partition.topic} --partition "
+            f"{partition.partition} --start-offset {begun} ends it (find-hanging tells whose it is)",
+        )
+    if len(rows) > _NAMED:
+        yield reclaim_finding(Weight.WARNING, f"… and {_number(len(rows) - _NAMED, 'more hanging transaction')}")
 
 
 def _cure(part: FloorPart) -> str:

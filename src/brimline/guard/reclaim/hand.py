@@ -109,6 +109,7 @@ class HandCycles:
             ours = self._lock(stack, shown)
             client = stack.enter_context(closing(broker_client(self._config, self._clock)))
             cluster = stack.enter_context(closing(TrimCluster(self._config.admin)))
+            cluster.spares_transactions = lambda: policy.spares_transactions
             surveyor = Surveyor(client, self._clock)
             survey = surveyor.survey(policy, self._config.broker.log_dirs)
             still = recheck(shown.trims, survey)

@@ -137,6 +137,7 @@ _OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (
     (catalogue.RECLAIM_TAKEN_SEGMENTS, lambda plan: plan.taken_segments),
     (catalogue.RECLAIM_MISSING, lambda plan: plan.missing_bytes),
     (catalogue.RECLAIM_REMOVABLE, lambda plan: plan.removable_bytes),
+    (catalogue.RECLAIM_HUNG, lambda plan: plan.hung_bytes),
 )
 _COUNTED: tuple[tuple[Metric, Callable[[ReclaimReport], int]], ...] = (
     (catalogue.RECLAIM_CYCLES, lambda report: report.totals.cycles),

@@ -18,7 +18,7 @@ from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.model import Failure, human_bytes, human_count, human_span
 from brimline.model.blast_radius import BlastRadius
 from brimline.model.reclaim import AN_HOUR_MS, DeviceFacts
-from brimline.model.reclaim_plan import DevicePlan
+from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
 from brimline.service.log_lines import say
 
 _NAMED = 3
@@ -170,6 +170,16 @@ class ReclaimNews:
         self._was_ahead = False
 
     def begun(self, plan: Plan, device: DevicePlan, losses: BlastRadius | None) -> None:
+        if device.outcome is DeviceOutcome.BRAKES_YIELD:
+            say(
+                logging.ERROR,
+                "reclaim-brakes-yield",
+                f"{', '.join(plan.log_dirs)}: THE BRAKES YIELD: the disk is down to its last reserve and nothing "
+                f"refuses writes, so {human_bytes(plan.planned_bytes)} go although minimum retention or the limit of a "
+                "cycle keeps them; brimline.enforcement=gateway refuses writes instead",
+                device=plan.device,
+                planned_bytes=plan.planned_bytes,
+            )
         say(
             logging.WARNING,
             "reclaim",

@@ -75,6 +75,8 @@ _FIRST_VERSION = {
 
 # A consumer is told the high watermark for the latest offset; who debugs a replica, where its log ends.
 _CONSUMER, _DEBUGGING = -1, -2
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+_FIRST_WITH_ISOLATION = 2
 
 
 def list_offsets(
@@ -82,6 +84,14 @@ def list_offsets(
 ) -> Mapping[TopicPartition, Offset | Failure | None]:
     """The offset of every partition, asked of its leader. The latest one is the high watermark."""
     return ask_leaders(connection, leaders, lambda topics: _request(topics, spec, _CONSUMER), _offsets, deadline)
+
+
+def list_last_stable(
+    connection: Connection, leaders: Mapping[TopicPartition, BrokerId], deadline: Deadline
+) -> Mapping[TopicPartition, Offset | Failure | None]:
+    """Where the first open transaction of every partition begins, else its high watermark."""
+    request = partial(_request, spec=OffsetSpec.LATEST, replica=_CONSUMER, isolation=_READ_COMMITTED)
+    return ask_leaders(connection, leaders, request, _offsets, deadline)
 
 
 def list_log_ends(
@@ -101,12 +111,14 @@ def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | N
             )
 
 
-def _request(topics: Mapping[str, list[int]], spec: OffsetSpec, replica: int) -> ListOffsetsRequest:
+def _request(
+    topics: Mapping[str, list[int]], spec: OffsetSpec, replica: int, isolation: int = _READ_UNCOMMITTED
+) -> ListOffsetsRequest:
     topic_fields = ListOffsetsRequest.ListOffsetsTopic
     partition_fields = topic_fields.ListOffsetsPartition
     return ListOffsetsRequest(
         replica_id=replica,
-        isolation_level=0,
+        isolation_level=isolation,
         timeout_ms=30000,
         topics=[
             topic_fields(
@@ -118,7 +130,7 @@ def _request(topics: Mapping[str, list[int]], spec: OffsetSpec, replica: int) ->
             )
             for name, partitions in topics.items()
         ],
-        min_version=_FIRST_VERSION[spec],
+        min_version=max(_FIRST_VERSION[spec], _FIRST_WITH_ISOLATION if isolation else 0),
     )
 
 

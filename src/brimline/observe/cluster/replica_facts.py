@@ -11,7 +11,7 @@ The rules of clean-up of many brokers' topics, each as the broker that holds the
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ from brimline.model.reclaim import USE_RETENTION, CleanupRules
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.configs import TopicConfig, describe_topic_configs, describe_topic_configs_of_each
 from brimline.observe.cluster.log_dirs import Clock, describe_log_dirs
-from brimline.observe.cluster.offsets import OffsetSpec, list_log_ends, list_offsets
+from brimline.observe.cluster.offsets import OffsetSpec, list_last_stable, list_log_ends, list_offsets
 from brimline.observe.cluster.topics import Topic, describe_topics
 
 _TOPICS_AT_ONCE = 500
@@ -48,6 +48,7 @@ class ReplicaFacts:
     high_watermarks: Offsets
     log_ends: Offsets
     highest_remote: Offsets
+    last_stable: Offsets = field(default_factory=dict)
 
 
 def look_at_replicas(
@@ -67,6 +68,7 @@ def look_at_replicas(
     # In this order: an end that is asked for later is never below the watermark that was asked for before.
     log_starts = look_at_present_starts(connection, leaders, tiered, deadline)
     high_watermarks = _known(list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed()))
+    last_stable = _known(list_last_stable(connection, leaders, deadline.renewed()))
     log_ends = _known(list_log_ends(connection, leaders, deadline.renewed()))
     uploading = {partition: leader for partition, leader in leaders.items() if partition.topic in tiered}
     remote = list_offsets(connection, uploading, OffsetSpec.LATEST_TIERED, deadline.renewed()) if uploading else {}
@@ -79,6 +81,7 @@ def look_at_replicas(
         high_watermarks=high_watermarks,
         log_ends=log_ends,
         highest_remote=_known(remote),
+        last_stable=last_stable,
     )
 
 
