@@ -110,7 +110,8 @@ def test_an_open_transaction_is_not_beheaded(sandbox: Sandbox, tmp_path: Path) -
     Writer(sandbox.admin_servers).write("payments", 2.5, hours_old=200)
     open_at, producer = open_transaction(sandbox, "payments")
     write_behind(sandbox, "payments", megabytes=6)
-    keys = keys_of(tmp_path, ceiling(sandbox, below=9), "careful", reclaim_protected_topics="clicks")
+    only_this = {"reclaim_protected_topics": "clicks", "reclaim_only_curable": "false"}
+    keys = keys_of(tmp_path, ceiling(sandbox, below=9), "careful", **only_this)
 
     with guard(sandbox, tmp_path / "log", keys) as running:
         eventually(lambda: device(running)["state"] == "stuck" and segments(sandbox, "payments")[0] > 0)
@@ -173,6 +174,33 @@ def test_what_is_younger_than_a_day_stays_until_the_last_reserve(sandbox: Sandbo
     assert above_the_reserve == before
     assert "THE BRAKES YIELD" in said
     assert segments(sandbox, "clicks")[0] == 0
+
+
+def test_nothing_goes_for_a_file_that_deleting_cannot_make_up_for(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Somebody's backup puts the floor above the ceiling. Below its fence nothing goes, above it as much as it must."""
+    before = {topic: segments(sandbox, topic) for topic in TOPICS}
+    percent = ceiling(sandbox, below=-3)
+    foreign = sandbox.outside(sandbox.broker(1).log_dirs[0]) / "backup.tar"
+    foreign.write_bytes(b"x" * (16 * MIB))
+    used = int(used_percent(sandbox, sandbox.broker(1).log_dirs[0]))
+    keys = {**keys_of(tmp_path, percent, "careful"), "disk.max.used.percent": str(used + 3)}
+    letter = planned(sandbox, {**keys, "brimline.reclaim.policy": "kip-61"})
+    try:
+        with guard(sandbox, tmp_path / "log", keys) as running:
+            eventually(lambda: device(running)["state"] == "stuck")
+            below_the_fence = {topic: segments(sandbox, topic) for topic in TOPICS}
+            said = device(running)
+            foreign.write_bytes(b"x" * (19 * MIB))
+            eventually(lambda: segments(sandbox, "clicks") != before["clicks"])
+            eventually(lambda: used_percent(sandbox, sandbox.broker(1).log_dirs[0]) <= used + 3)
+    finally:
+        foreign.unlink()
+
+    assert below_the_fence == before
+    assert said["plan"]["outcome"] == "no-cure"
+    assert "deleting cannot cure that" in said["does"]
+    assert len(topics_of(letter)) > 1, "by the letter all of it goes, and the ceiling is still not met"
+    assert segments(sandbox, "clicks")[-1] - segments(sandbox, "clicks")[0] > 0, "and much of it is still there"
 
 
 def test_the_dry_run_and_doctor_name_what_is_kept_for_ever(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ SECTIONS: Mapping[str, pa.Schema] = {
             _added("spares_compacted", pa.bool_()),
             _added("spares_for_ever", pa.bool_()),
             _added("spares_transactions", pa.bool_()),
+            _added("only_curable", pa.bool_()),
             _added("yields_at_reserve", pa.bool_()),
             _added("max_percent_per_cycle", pa.int32()),
         ]

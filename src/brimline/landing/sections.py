@@ -118,7 +118,7 @@ _NUMBERS_OF_POLICY = (
     "max_percent_per_cycle",
     "future_tolerance_ms",
 )
-FLAGS_OF_POLICY = ("spares_compacted", "spares_for_ever", "spares_transactions", "yields_at_reserve")
+FLAGS_OF_POLICY = ("spares_compacted", "spares_for_ever", "spares_transactions", "only_curable", "yields_at_reserve")
 RULES = (
     "deletes",
     "compacts",

@@ -137,6 +137,8 @@ class ReclaimPolicy:
     """So are topics that say "for ever" (``CleanupRules.is_for_ever``)."""
     spares_transactions: bool = False
     """Nothing at or above the last stable offset goes: an open transaction is not beheaded."""
+    only_curable: bool = False
+    """Where the ceiling cannot be met by deleting, no more is taken than keeps the device below its fence."""
     max_used_percent: int = 100
     min_free_bytes: int = 0
     """The fence, as KIP-1201 has it: beyond either the device is full; 100 and 0 are off."""
@@ -173,6 +175,16 @@ class DeviceFacts:
         if self.total_bytes is None or self.policy.ceiling_percent >= CEILING_OFF:
             return None
         return self.total_bytes * self.policy.ceiling_percent // 100
+
+    @property
+    def fence_bytes(self) -> int | None:
+        """The most that may be used before the device is full; 99 % where both limits are off."""
+        if self.total_bytes is None:
+            return None
+        percent, least_free = self.policy.max_used_percent, self.policy.min_free_bytes
+        if percent >= CEILING_OFF and not least_free:
+            return self.total_bytes - self.total_bytes // 100
+        return min(self.total_bytes * percent // 100, max(self.total_bytes - least_free, 0))
 
     @property
     def reserve_bytes(self) -> int | None:

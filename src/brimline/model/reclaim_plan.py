@@ -48,6 +48,7 @@ class ReclaimReason(Labelled):
     COMPACTED = 30
     FOR_EVER = 31
     OPEN_TRANSACTION = 32
+    NO_CURE = 33
 
     @property
     def sentence(self) -> str:
@@ -68,6 +69,7 @@ NOT_NEEDED = (
     ReclaimReason.UNDER_CEILING,
     ReclaimReason.NO_CEILING,
     ReclaimReason.SPACE_UNKNOWN,
+    ReclaimReason.NO_CURE,
 )
 """They could be taken, another time."""
 
@@ -107,6 +109,8 @@ _SENTENCES = {
     "(brimline.reclaim.protect.compacted)",
     ReclaimReason.OPEN_TRANSACTION: "at or above the last stable offset: a transaction is open there "
     "(brimline.reclaim.protect.transactions)",
+    ReclaimReason.NO_CURE: "deleting cannot bring the device below its ceiling, and it is below its fence "
+    "(brimline.reclaim.only.curable)",
     ReclaimReason.FOR_EVER: "the topic sets retention.ms=-1 and no retention.bytes: it is kept for ever "
     "(brimline.reclaim.protect.forever)",
 }
@@ -175,6 +179,9 @@ class DeviceOutcome(Labelled):
     """The device is down to its last reserve, and nothing refuses writes: so much is taken as frees the reserve once
     more, however young it is."""
 
+    NO_CURE = 8
+    """What may not go is above the ceiling already: so only as much is taken as keeps the device below its fence."""
+
 
 _NONE = Bytes(0)
 
@@ -197,6 +204,8 @@ class DevicePlan:
     """What lowering ``local.retention.*`` of tiered topics could free."""
     hung_bytes: Bytes = _NONE
     """What hanging transactions keep."""
+    wanted_bytes: Bytes = _NONE
+    """What would go by and by: what is taken, and what the limit of a cycle leaves to the next ones."""
 
     @property
     def missing_bytes(self) -> Bytes:

@@ -130,6 +130,7 @@ class GuardConfig:
             protected_topics=protected_patterns(self.text(keys.RECLAIM_PROTECTED)),
             spares_compacted=self.flag(keys.RECLAIM_COMPACTED),
             spares_transactions=self.flag(keys.RECLAIM_TRANSACTIONS),
+            only_curable=self.flag(keys.RECLAIM_CURABLE),
             spares_for_ever=self.flag(keys.RECLAIM_FOR_EVER),
             max_used_percent=self.limits.max_used_percent,
             min_free_bytes=self.limits.min_free_bytes,

@@ -229,6 +229,16 @@ RECLAIM_TRANSACTIONS = Key(
         "high watermark."
     ),
 )
+RECLAIM_CURABLE = Key(
+    name="brimline.reclaim.only.curable",
+    kind=KeyKind.BOOLEAN,
+    default=True,
+    kip_61=False,
+    sentence=(
+        "Where all that may go would not bring a disk below its ceiling: whether only as much goes as keeps it below "
+        "its fence (disk.max.used.percent, disk.min.free.bytes); else everything that may go does."
+    ),
+)
 BALLAST_BYTES = Key(
     name="brimline.ballast.bytes",
     kind=KeyKind.LONG,

@@ -285,6 +285,9 @@ def _take(facts: DeviceFacts, device: Device, candidates: list[tuple[Segment, Lo
     idle = _idle_reason(facts, device)
     limit = _limit(facts, [segment.allocated for segment, _ in candidates])
     wanted = for_reserve or device.excess or 0
+    is_cure = for_reserve > 0 or not facts.policy.only_curable or device.removable >= wanted
+    if not is_cure:
+        wanted = min(max(_used(facts) - device.going - _fence(facts), 0), wanted)
     is_full = False
     needed = 0
     for segment, log in candidates:
@@ -299,6 +302,23 @@ def _take(facts: DeviceFacts, device: Device, candidates: list[tuple[Segment, Lo
             if not is_full:
                 device.taken += segment.allocated
                 log.taken.append(segment)
+
+    is_spared = device.taken < device.removable and not is_full
+    if idle is None and not is_cure and is_spared:
+        for segment, _ in candidates:
+            if segment.reason is Reason.ENOUGH_TAKEN:
+                segment.reason = Reason.NO_CURE
+
+
+def _used(facts: DeviceFacts) -> int:
+    return max((facts.total_bytes or 0) - (facts.usable_bytes or 0), 0)
+
+
+def _fence(facts: DeviceFacts) -> int:
+    total, policy = facts.total_bytes or 0, facts.policy
+    if policy.max_used_percent == 100 and policy.min_free_bytes == 0:
+        return total - total // 100
+    return min(total * policy.max_used_percent // 100, max(total - policy.min_free_bytes, 0))
 
 
 def _limit(facts: DeviceFacts, sizes: list[int]) -> int | None:

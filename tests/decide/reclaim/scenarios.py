@@ -98,6 +98,7 @@ def _device(row: Row) -> DeviceFacts:
             yields_at_reserve=row.get("yieldsAtReserve", False),
             spares_compacted=row.get("sparesCompacted", False),
             spares_transactions=row.get("sparesTransactions", False),
+            only_curable=row.get("onlyCurable", False),
             spares_for_ever=row.get("sparesForEver", False),
         ),
     )

@@ -106,9 +106,14 @@ def test_enough_is_taken_and_no_more(tables: ReclaimTables) -> None:
                 assert device.taken_bytes == device.removable_bytes
             case DeviceOutcome.CYCLE_LIMIT:
                 assert device.missing_bytes > 0
+            case DeviceOutcome.NO_CURE:
+                facts = tables.devices[number]
+                used, most = (facts.used_bytes or 0) - device.going.total, facts.fence_bytes or 0
+                assert device.removable_bytes < (device.excess_bytes or 0)
+                assert not sizes or used - device.taken_bytes + max(sizes) > most
             case DeviceOutcome.BRAKES_YIELD:
                 reserve = tables.devices[number].reserve_bytes or 0
-                assert 0 < device.taken_bytes - max(sizes) < 2 * reserve or len(sizes) == 1
+                assert device.taken_bytes - max(sizes) < 2 * reserve
             case _:
                 assert sizes == []
 

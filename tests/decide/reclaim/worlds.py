@@ -70,7 +70,7 @@ def _some(generator: np.random.Generator, pool: Sequence[int], length: int) -> I
 def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
     total = held + int(generator.integers(0, 30))
     ceiling = _one(generator, [0, 20, 50, 70, 70, 80, 80, 90, 100])
-    used = min(total * ceiling // 100 + _one(generator, [-5, 0, 1, 3, 5, 8, 12, 20, 100, 100]), total)
+    used = min(total * ceiling // 100 + _one(generator, [-5, 0, 1, 3, 5, 8, 12, 20, 30, 40, 100, 100]), total)
     return DeviceFacts(
         name="sda",
         total_bytes=_one(generator, [Bytes(total)] * 14 + [None]),
@@ -84,11 +84,12 @@ def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
             protected_topics=_one(generator, [(), (), (), (), (), (), ("a",), ("pay.*", "b")]),
             future_tolerance_ms=_one(generator, [0, 100, 3_600_000]),
             max_percent_per_cycle=_one(generator, [None, None, None, 0, 5, 20]),
-            max_used_percent=_one(generator, [100, 90, 95]),
-            min_free_bytes=_one(generator, [0, 2, 5, 20, 40, 40]),
+            max_used_percent=_one(generator, [100, 100, 95]),
+            min_free_bytes=_one(generator, [0, 0, 0, 2, 40, 40]),
             yields_at_reserve=_one(generator, [False, True]),
             spares_compacted=_one(generator, [False, True]),
             spares_transactions=_one(generator, [False, True]),
+            only_curable=_one(generator, [False, True, True]),
             spares_for_ever=_one(generator, [False, True]),
         ),
     )

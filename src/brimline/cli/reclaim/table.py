@@ -194,6 +194,12 @@ class _Table:
                 f"brimline.reclaim.max.bytes.per.cycle): {left} beyond the ceiling are left to later cycles",
                 "yellow",
             )
+        elif planned.outcome is DeviceOutcome.NO_CURE:
+            self._say(
+                f"{self._glyphs.cross} deleting cannot bring it below its ceiling of "
+                f"{device.facts.policy.ceiling_percent} %: only as much goes as keeps it below its fence",
+                "red",
+            )
         elif planned.outcome is DeviceOutcome.BRAKES_YIELD:
             self._say(
                 f"{self._glyphs.cross} down to its last reserve, and nothing refuses writes: minimum retention and the "

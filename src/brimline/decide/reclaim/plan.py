@@ -18,6 +18,8 @@ taken, and no more of them than it must:
 - The plan takes in this order, and stops as soon as what is taken reaches the excess: without the last one it would
   not. Bytes are allocated blocks, which is what comes back. The limit of a cycle is never passed: what does not fit
   into it ends the plan.
+- *What deleting cannot cure* (``only_curable``): where all that may go would not meet the ceiling, a plan takes no more
+  than keeps the device below its fence.
 - *On the last reserve* (``DeviceFacts.reserve_bytes``), where nothing refuses writes, minimum age and limit of a cycle
   yield if they keep a plan from freeing it: then as much goes as makes two of it, and not more.
 - Never taken: the active segment, what ends above the high watermark or the first open transaction, what the brakes
@@ -55,6 +57,7 @@ _NOT_NEEDED = {
     DeviceOutcome.SPACE_UNKNOWN: ReclaimReason.SPACE_UNKNOWN,
     DeviceOutcome.UNDER_CEILING: ReclaimReason.UNDER_CEILING,
     DeviceOutcome.GOING_SUFFICES: ReclaimReason.GOING_SUFFICES,
+    DeviceOutcome.NO_CURE: ReclaimReason.NO_CURE,
 }
 _NOT_KNOWN = ("first_taken", "from_offset", "new_log_start_offset", "oldest_ms", "newest_ms")
 _AFTER_GOING, _BEFORE_ACTIVE = 3, -1
@@ -129,6 +132,7 @@ def device_plan(runs: LogRuns, taking: Taking) -> DevicePlan:
         taken_segments=int(taking.taken.sum()),
         local_retention_bytes=Bytes(int(runs.local_retention_bytes.sum())),
         hung_bytes=Bytes(int(_hung_bytes(runs).sum())),
+        wanted_bytes=Bytes(int(columns.allocated(going, going + taking.taken + taking.held_back).sum())),
     )
 
 

@@ -170,8 +170,10 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
         taken, needed = _oldest(runs, for_reserve, is_limited=False)
         outcome = DeviceOutcome.BRAKES_YIELD if taken.any() else DeviceOutcome.FLOOR_REACHED
     else:
-        taken, needed = _oldest(runs, excess)
-        outcome = _outcome(excess, removable, is_held_back=bool((taken < needed).any()))
+        wanted = _curable(facts, going, removable, excess)
+        taken, needed = _oldest(runs, wanted)
+        freed = _sum(columns.allocated(runs.going.until, runs.going.until + taken))
+        outcome = _outcome(excess, removable, freed, is_held_back=bool((taken < needed).any()))
     return Taking(
         outcome=outcome,
         going=going,
@@ -180,6 +182,15 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
         taken=taken,
         held_back=needed - taken,
     )
+
+
+def _curable(facts: DeviceFacts, going: Going, removable: int, excess: int) -> int:
+    """The excess; or, where all that may go is too little to meet the ceiling, what is beyond the fence."""
+    if not facts.policy.only_curable or removable >= excess:
+        return excess
+    assert facts.used_bytes is not None
+    assert facts.fence_bytes is not None
+    return min(max(facts.used_bytes - going.total - facts.fence_bytes, 0), excess)
 
 
 def short_of_reserve(runs: LogRuns, taking: Taking) -> int:
@@ -259,10 +270,12 @@ def _idle_outcome(facts: DeviceFacts, over: int | None) -> DeviceOutcome:
     return DeviceOutcome.GOING_SUFFICES if over else DeviceOutcome.UNDER_CEILING
 
 
-def _outcome(excess: int, removable: int, *, is_held_back: bool) -> DeviceOutcome:
+def _outcome(excess: int, removable: int, freed: int, *, is_held_back: bool) -> DeviceOutcome:
     if is_held_back:
         return DeviceOutcome.CYCLE_LIMIT
-    return DeviceOutcome.ENOUGH_TAKEN if removable >= excess else DeviceOutcome.FLOOR_REACHED
+    if removable >= excess:
+        return DeviceOutcome.ENOUGH_TAKEN
+    return DeviceOutcome.NO_CURE if freed < removable else DeviceOutcome.FLOOR_REACHED
 
 
 def _sum(column: Int64Column) -> Bytes:

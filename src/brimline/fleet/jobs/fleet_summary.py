@@ -37,6 +37,8 @@ _DISTINCT = {
 }
 _WORST, _FIRST = "worst", "first"
 
+_IMPOSSIBLE = (DeviceOutcome.FLOOR_REACHED.label, DeviceOutcome.NO_CURE.label)
+
 
 def fleet_summary(
     volume_pressure: DataFrame,
@@ -111,7 +113,7 @@ def _of_plan(reclaim_plan: DataFrame) -> DataFrame:
     return reclaim_plan.select(
         c.CLUSTER_ID,
         F.col(c.FREED_BYTES).alias(c.RECLAIM_BYTES),
-        F.when(outcome == DeviceOutcome.FLOOR_REACHED.label, device).alias(_IMPOSSIBLE_DEVICE),
+        F.when(outcome.isin(*_IMPOSSIBLE), device).alias(_IMPOSSIBLE_DEVICE),
         F.when(outcome == SNAPSHOT_UNUSABLE, broker).alias(_UNUSABLE_BROKER),
     )
 

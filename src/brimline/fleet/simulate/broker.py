@@ -79,7 +79,8 @@ class _Sums:
             is_over = fences[row] is not None and (facts.used_bytes or 0) > (fences[row] or 0)
             if (is_over or refused[row] > 0) and self.full_on[row] < 0:
                 self.full_on[row] = number
-            if planned.outcome is DeviceOutcome.FLOOR_REACHED and self.missed_on[row] < 0:
+            is_missed = planned.outcome in (DeviceOutcome.FLOOR_REACHED, DeviceOutcome.NO_CURE)
+            if is_missed and self.missed_on[row] < 0:
                 self.missed_on[row] = number
 
 

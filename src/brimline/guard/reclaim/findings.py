@@ -43,6 +43,7 @@ _OUTCOMES = {
     "brimline.reclaim.max.bytes.per.cycle)",
     DeviceOutcome.BRAKES_YIELD: "the disk is down to its last reserve and nothing refuses writes: minimum retention "
     "and the limit of a cycle yield",
+    DeviceOutcome.NO_CURE: "deleting cannot bring it below its ceiling: only as much goes as keeps it below its fence",
     DeviceOutcome.FLOOR_REACHED: "it stays above its ceiling even then: nothing more may be taken",
 }
 

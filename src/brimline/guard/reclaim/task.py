@@ -339,6 +339,6 @@ def _after(plan: DevicePlan, settings: ReclaimSettings) -> Doing:
             return Doing.UNWATCHED
         case DeviceOutcome.GOING_SUFFICES:
             return Doing.WAITING_FOR_SPACE
-    if not plan.taken_segments or plan.outcome is DeviceOutcome.FLOOR_REACHED:
+    if not plan.taken_segments or plan.outcome in (DeviceOutcome.FLOOR_REACHED, DeviceOutcome.NO_CURE):
         return Doing.STUCK
     return Doing.WAITING_FOR_SPACE if settings.is_applied else Doing.PLANNED

@@ -37,6 +37,8 @@ def no_longer_needed(plan: DevicePlan) -> str | None:
     """Why nothing more has to go; ``None`` while it has to."""
     if plan.used_bytes is None or plan.limit_bytes is None or plan.excess_bytes is None:
         return "how much of the device is used is not known any more"
+    if plan.outcome is DeviceOutcome.NO_CURE and not plan.taken_segments:
+        return "deleting cannot bring the device below its ceiling any more, and it is below its fence"
     if plan.excess_bytes > 0:
         return None
     return (
@@ -135,6 +137,9 @@ def does(report: ReclaimReport) -> str:
         case Doing.WAITING_FOR_SPACE:
             return f"{excess}; enough is on its way out{cycles}"
     floor = "" if report.floor is None else f": {floor_sentence(report.floor)}"
+    if plan.outcome is DeviceOutcome.NO_CURE:
+        kept = f"{human_bytes(plan.removable_bytes - plan.taken_bytes)} that could go stay while it is below its fence"
+        return f"{excess}; deleting cannot cure that, so {kept}{floor}{cycles}"
     return f"{excess}; nothing more may be taken{floor}{cycles}"
 
 
