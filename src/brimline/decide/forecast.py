@@ -33,7 +33,6 @@ FARTHEST_DAYS = 365.0
 """What is full later than this is not filling."""
 BACK_TEST_DAYS = 7
 """The horizon of the error that is told."""
-NOMINAL_COVERAGE = 0.8
 
 _WEEK = 7
 _LONGEST_GAP_MS = A_DAY_MS

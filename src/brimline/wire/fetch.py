@@ -27,9 +27,6 @@ _FIRST_VERSION_WITH_REPLICA_STATE = 15
 
 CONSUMER = -1
 """The replica id of whoever is no replica."""
-FULL_EPOCH = 0
-"""A fetch that names all its partitions and asks for a session; one without a session has -1."""
-NO_SESSION_EPOCH = -1
 
 MOST_ENTRIES = 200_000
 """More replicas than any broker has. An entry takes 33 bytes of a hostile sender's, and 300 of our memory."""

@@ -16,10 +16,6 @@ class Reconnecting:
         self._connect = connect
         self._connection: Connection | None = None
 
-    @property
-    def is_connected(self) -> bool:
-        return self._connection is not None
-
     @contextmanager
     def connected(self) -> Iterator[Connection]:
         """``ObservationFailed`` inside of the block ends the connection, too."""
