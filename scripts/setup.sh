@@ -79,6 +79,7 @@ fi
 if [ $# = 0 ]; then quick=--quick; else quick=; fi # class archives pay where many brokers are started
 .venv/bin/python -m brimline.sandbox.jars fetch $quick "$@"
 .venv/bin/python -m brimline.fleet.session.delta_jars
+if [ $# = 0 ]; then .venv/bin/python -m brimline.fleet.session.class_archive; fi # else the first run makes it
 
 # 5. promtool, which tests the alert rules: unpacked from Debian's package, not installed. Its tests say so if it is absent.
 if [ $# = 0 ] && ! command -v promtool >/dev/null && [ ! -e .tools/prometheus ] && command -v apt-get >/dev/null; then

@@ -46,7 +46,11 @@ def test_names_are_in_the_order_of_time() -> None:
     names = [replace(HEADER, taken_at_ms=time).name for time in times]
 
     assert names == sorted(names)
-    assert names[2] == "snapshots/MkU3OEVBNTcwNTJENDM2Qk/7/1700000000000-0123456789abcdef.parquet"
+    assert names[2] == "snapshots/MkU3OEVBNTcwNTJENDM2Qk/7/2023-11-14/1700000000000-0123456789abcdef.parquet"
+
+
+def test_a_name_of_before_there_were_folders_of_days_is_still_one() -> None:
+    assert NAME.fullmatch("snapshots/MkU3OEVBNTcwNTJENDM2Qk/7/1700000000000-0123456789abcdef.parquet")
 
 
 @given(st.text(max_size=50) | anything.map(json.dumps))

@@ -1,7 +1,8 @@
 """What a snapshot says of itself: whose it is, when it was taken, and where its sections are.
 
 The header stands as JSON in the file's own metadata, so whoever lists a landing place learns it from the file's end
-without reading a row. It also names the file: all snapshots of a broker lie in one folder, in the order of time.
+without reading a row. It also names the file: all snapshots of a broker's day lie in one folder, in the order of time,
+so whoever looks for new ones need not list the old.
 
 No pyarrow here: the guard makes headers and must stay small.
 """
@@ -10,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +22,9 @@ SCHEMA_VERSION = 1
 ROOT = "snapshots"
 SUFFIX = ".parquet"
 MADE_BY = f"brimline {__version__}"
-NAME = re.compile(rf"{ROOT}/[^/]+/\d+/\d{{13}}-[0-9a-f]+\{SUFFIX}")
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+NAME = re.compile(rf"{ROOT}/[^/]+/\d+/(?:{DAY.pattern}/)?\d{{13}}-[0-9a-f]+\{SUFFIX}")
+"""Before there were folders of days, all snapshots of a broker lay in one."""
 _LATEST_MS = 10**13 - 1
 """The last moment of 13 digits, in the year 2286."""
 _HEX = re.compile(r"[0-9a-f]{1,64}")
@@ -78,7 +82,8 @@ class Header:
     def name(self) -> str:
         """The file's name below the landing place's root."""
         cluster = quote(self.cluster_id, safe="").replace(".", "%2E")
-        return f"{ROOT}/{cluster}/{self.broker_id}/{self.taken_at_ms:013d}-{self.snapshot_id}{SUFFIX}"
+        day = datetime.fromtimestamp(self.taken_at_ms / 1000, UTC).date().isoformat()
+        return f"{ROOT}/{cluster}/{self.broker_id}/{day}/{self.taken_at_ms:013d}-{self.snapshot_id}{SUFFIX}"
 
     def with_sections(self, sections: Mapping[str, Section]) -> "Header":
         return replace(self, sections=dict(sections))

@@ -91,14 +91,14 @@ def _ask_version(java: Path) -> str:
     return subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False).stderr
 
 
-_SILENT = "-Xlog:cds=off,cds+dynamic=off,class+path=off"
+SILENT_ARCHIVE = "-Xlog:cds=off,cds+dynamic=off,class+path=off"
 """An archive that does not fit is nobody's business."""
 
 
 def archive_options(path: Sequence[Path]) -> list[str]:
     """For a JVM with this class path."""
     archive = archive_beside(path)
-    return [f"-XX:SharedArchiveFile={archive}", _SILENT] if archive.is_file() else []
+    return [f"-XX:SharedArchiveFile={archive}", SILENT_ARCHIVE] if archive.is_file() else []
 
 
 def kafka_command(path: Sequence[Path], main_class: str, arguments: Iterable[str]) -> list[str]:
@@ -109,10 +109,13 @@ def kafka_command(path: Sequence[Path], main_class: str, arguments: Iterable[str
 
 def archive_beside(jars: Sequence[Path]) -> Path:
     """Where the archive of these jars is kept; a Java's own files tell it from another one."""
+    return jars[0].parent / f"classes-{java_stamp()}.jsa"
+
+
+def java_stamp() -> str:
     java = find_java().resolve()
     release = java.parent.parent / "release"
-    stamp = hashlib.sha256(f"{java}\n{release.read_text() if release.is_file() else ''}".encode()).hexdigest()[:12]
-    return jars[0].parent / f"classes-{stamp}.jsa"
+    return hashlib.sha256(f"{java}\n{release.read_text() if release.is_file() else ''}".encode()).hexdigest()[:12]
 
 
 def make_archive(version: str) -> None:

@@ -1,11 +1,12 @@
 """One landed file to rows, without Spark."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
-from brimline.fleet.ingest.file import SECTION_TABLES, examine, rows_of
+from brimline.fleet.ingest.file import take_in
 from brimline.fleet.tables.catalogue import Table
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
@@ -16,9 +17,10 @@ def test_every_section_becomes_the_rows_of_its_table(tmp_path: Path) -> None:
     made = broker()
     path = str(land(tmp_path, made))
 
-    rows = {table: rows_of(table, path) for table in SECTION_TABLES}
+    taken = take_in(path)
+    rows = taken.rows
 
-    assert examine(path).failure is None
+    assert taken.examined.failure is None
     assert len(rows[Table.VOLUMES]) == len(made.tables[VOLUMES])
     assert len(rows[Table.TOPIC_CONFIGS]) == len(made.tables[TOPICS])
     assert len(rows[Table.REPLICAS]) == len(made.tables[LOGS])
@@ -29,7 +31,7 @@ def test_replicas_carry_the_names_that_the_file_only_points_to(tmp_path: Path) -
     made = broker()
     volumes, topics, logs = (made.tables[name].to_pylist() for name in (VOLUMES, TOPICS, LOGS))
 
-    found = rows_of(Table.REPLICAS, str(land(tmp_path, made))).to_pylist()
+    found = take_in(str(land(tmp_path, made))).rows[Table.REPLICAS].to_pylist()
 
     for row, log in zip(found, logs, strict=True):
         assert row["log_dir"] == volumes[log["volume"]]["log_dir"]
@@ -43,7 +45,7 @@ def test_ages_count_every_segment_of_a_current_replica_once(tmp_path: Path) -> N
     logs = made.tables[LOGS].to_pylist()
     counted = [row for row in made.tables[SEGMENTS].to_pylist() if logs[row["log"]]["kind"] == 1]
 
-    ages = rows_of(Table.TOPIC_AGES, str(land(tmp_path, made))).to_pylist()
+    ages = take_in(str(land(tmp_path, made))).rows[Table.TOPIC_AGES].to_pylist()
 
     assert sum(row["segments"] for row in ages) == len(counted) > 0
     assert sum(row["log_bytes"] for row in ages) == sum(row["log_bytes"] for row in counted)
@@ -62,14 +64,14 @@ def test_bytes_that_are_no_snapshot_have_a_reason(tmp_path: Path, damage: object
     assert callable(damage)
     made = broker()
 
-    found = examine(str(put(tmp_path, made.header.name, damage(encode(made.header, made.tables)))))
+    found = take_in(str(put(tmp_path, made.header.name, damage(encode(made.header, made.tables))))).examined
 
     assert found.failure is not None
     assert found.failure.reason.value == reason
 
 
 def test_a_file_that_is_gone_is_unreadable(tmp_path: Path) -> None:
-    found = examine(str(tmp_path / "gone.parquet"))
+    found = take_in(str(tmp_path / "gone.parquet")).examined
 
     assert found.failure is not None
     assert found.failure.reason.value == "unreadable"
@@ -79,9 +81,23 @@ def test_rows_that_point_nowhere_are_inconsistent_and_the_header_is_kept(tmp_pat
     made = broker()
     nowhere = with_column(made, LOGS, "topic", pa.array([10_000] * len(made.tables[LOGS]), pa.int32()))
 
-    found = examine(str(land(tmp_path, nowhere)))
+    found = take_in(str(land(tmp_path, nowhere))).examined
 
     assert found.failure is not None
     assert found.failure.reason.value == "inconsistent"
     assert found.header is not None
     assert found.header.cluster_id == made.header.cluster_id
+
+
+def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened = str(land(tmp_path, broker())), []
+
+    def counted(name: str, mode: str) -> pa.OSFile:
+        opened.append(name)
+        return pa.OSFile(name, mode)
+
+    monkeypatch.setattr("brimline.fleet.ingest.file.pa", SimpleNamespace(**{**vars(pa), "OSFile": counted}))
+    taken = take_in(path)
+
+    assert taken.rows.keys() == {Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.TOPIC_AGES}
+    assert opened == [path]

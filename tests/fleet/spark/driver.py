@@ -1,19 +1,20 @@
 """A driver that ends itself: ``python -m tests.fleet.spark.driver LANDING WAREHOUSE MASTER JOBS [TABLE before|after]``.
 
 A round with the ingest and some jobs (names with commas, or ``all``). Right before or after the write of TABLE it is
-killed, by the signal that nothing can catch. Over Spark Connect the ingest's writes are the server's: there it lives.
+killed, by the signal that nothing can catch.
 """
 
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
-
-from brimline.fleet.jobs.run import ALL_JOBS, run_round
+from brimline.fleet.jobs.jobs import JOBS
+from brimline.fleet.jobs.run import run_round
 from brimline.fleet.session.progress import Lines, Progress
 from brimline.fleet.session.session import SessionSettings, spark_session
 from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.data_files import DataFile
 from brimline.fleet.tables.warehouse import BatchName, Warehouse, only_run
 from tests.fleet.landed import ROUND_NOW
 from tests.waiting import PATIENCE_SECONDS
@@ -25,14 +26,9 @@ ON_LOOPBACK = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"
 class Mortal(Warehouse):
     __slots__ = ()
 
-    def append_once(self, rows: DataFrame, table: Table, batch: BatchName) -> None:
+    def commit(self, table: Table, files: Sequence[DataFile], mode: str, batch: BatchName | None = None) -> None:
         _die(table, "before")
-        super().append_once(rows, table, batch)
-        _die(table, "after")
-
-    def overwrite(self, rows: DataFrame, table: Table) -> None:
-        _die(table, "before")
-        super().overwrite(rows, table)
+        super().commit(table, files, mode, batch)
         _die(table, "after")
 
 
@@ -42,7 +38,6 @@ def _die(table: Table, when: str) -> None:
 
 
 def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
-    place = Warehouse(warehouse) if master.startswith("sc://") else Mortal(warehouse)
     with only_run(warehouse, patience_seconds=PATIENCE_SECONDS) as lock:
         settings = SessionSettings(
             master=master, cores=2, more=ON_LOOPBACK if master.startswith("spark:") else {}, held=(lock,)
@@ -51,12 +46,12 @@ def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
             report = run_round(
                 spark,
                 landing,
-                place,
+                Mortal(warehouse),
                 Progress(Lines(sys.stderr)),
                 tasks=2,
                 now=ROUND_NOW,
                 files_per_batch=FILES_PER_BATCH,
-                jobs=[job for job in ALL_JOBS if jobs == "all" or job.name.value in jobs.split(",")],
+                jobs=[job for job in JOBS if jobs == "all" or job.name.value in jobs.split(",")],
             )
     return 1 if report.failures else 0
 

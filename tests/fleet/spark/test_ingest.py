@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,14 +14,16 @@ from shutil import rmtree
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from brimline.fleet.ingest.findings import run_findings
 from brimline.fleet.ingest.ingest import ingest
-from brimline.fleet.jobs.run import ALL_JOBS, run_round
+from brimline.fleet.jobs.inputs import Inputs
+from brimline.fleet.jobs.jobs import JOBS, run_findings
+from brimline.fleet.jobs.run import run_round
 from brimline.fleet.session.errors import JobFailed, LandingFailed
 from brimline.fleet.session.progress import Lines, Progress
 from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.data_files import DataFile
 from brimline.fleet.tables.warehouse import BatchName, Warehouse, only_run
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
@@ -33,7 +36,7 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[3]
 
 
-class Killed(RuntimeError):
+class Killed(OSError):
     """Stands for the end of the process."""
 
 
@@ -43,8 +46,8 @@ class Dying(Warehouse):
 
     after: Table = Table.SNAPSHOTS
 
-    def append_once(self, rows: DataFrame, table: Table, batch: BatchName) -> None:
-        super().append_once(rows, table, batch)
+    def commit(self, table: Table, files: Sequence[DataFile], mode: str, batch: BatchName | None = None) -> None:
+        super().commit(table, files, mode, batch)
         if table is self.after:
             raise Killed
 
@@ -126,13 +129,13 @@ def test_a_driver_killed_in_the_ingest_and_in_a_job_leaves_nothing_behind(spark:
     for number in range(3):
         land(landing, broker(number, now=ROUND_NOW))
     undisturbed, warehouse = Warehouse(str(tmp_path / "undisturbed")), Warehouse(str(tmp_path / "warehouse"))
-    job = next(job for job in ALL_JOBS if job.name is Table.VOLUME_PRESSURE)
+    job = next(job for job in JOBS if job.name is Table.VOLUME_PRESSURE)
 
     for death in (("replicas", "after"), ("volume_pressure", "before")):
         words = [str(landing), warehouse.place, "local[2]", job.name.value, *death]
         killed = subprocess.run([sys.executable, "-m", "tests.fleet.spark.driver", *words], cwd=ROOT, check=False)
         assert killed.returncode == -signal.SIGKILL
-    assert not warehouse.exists(spark, job.name)
+    assert not warehouse.exists(job.name)
     with only_run(warehouse.place, patience_seconds=PATIENCE_SECONDS):  # until the last one's JVM is gone
         for each in (warehouse, undisturbed):
             progress = Progress(Lines(io.StringIO()))
@@ -144,8 +147,8 @@ def test_a_driver_killed_in_the_ingest_and_in_a_job_leaves_nothing_behind(spark:
 
 
 @pytest.mark.long
-def test_without_its_checkpoint_the_ingest_finds_out_what_it_has(spark: SparkSession, tmp_path: Path) -> None:
-    """One batch is finished; of the next, some rows are in the tables when the checkpoint is lost."""
+def test_without_its_memory_the_ingest_finds_out_what_it_has(spark: SparkSession, tmp_path: Path) -> None:
+    """One batch is finished; of the next, some rows are in the tables when the memory is lost."""
     landing = tmp_path / "landing"
     undisturbed, place = Warehouse(str(tmp_path / "undisturbed")), str(tmp_path / "warehouse")
     land(landing, broker(0))
@@ -154,7 +157,7 @@ def test_without_its_checkpoint_the_ingest_finds_out_what_it_has(spark: SparkSes
     land(landing, broker(1))
     with pytest.raises(JobFailed, match="Killed"):
         ingest(spark, str(landing), Dying(place, Table.REPLICAS), tasks=CORES)
-    rmtree(Warehouse(place).checkpoint)
+    rmtree(Warehouse(place).memory)
 
     ingest(spark, str(landing), Warehouse(place), tasks=CORES)
 
@@ -194,7 +197,7 @@ def test_what_is_odd_is_found_and_taken_in_all_the_same(spark: SparkSession, tmp
         land(landing, later(each, minutes))
 
     report = ingest(spark, str(landing), warehouse, tasks=CORES)
-    warehouse.overwrite(run_findings(spark, warehouse, datetime.now(UTC)), Table.FINDINGS)
+    warehouse.overwrite(run_findings(Inputs(spark=spark, warehouse=warehouse, now=datetime.now(UTC))), Table.FINDINGS)
 
     assert (report.snapshots, report.quarantined) == (7, {})
     found = Counter((row["finding"], row["broker_id"]) for row in warehouse.read(spark, Table.FINDINGS).collect())

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from brimline.fleet.ingest.ingest import ingest
+from brimline.fleet.jobs.inputs import Inputs
 from brimline.fleet.jobs.jobs import JOBS, run_job
 from brimline.fleet.planner.rows import PLAN
 from brimline.fleet.planner.tasks import rows_locally
@@ -40,8 +41,9 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def warehouse(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     made = Warehouse(str(tmp_path_factory.mktemp("warehouse")))
     ingest(spark, str(landing), made, tasks=CORES)
+    inputs = Inputs(spark=spark, warehouse=made, now=NOW)
     for job in JOBS:
-        run_job(job, spark, made, NOW)
+        run_job(job, inputs)
     return made
 
 
@@ -91,8 +93,9 @@ def test_jobs_again_give_the_same_tables(spark: SparkSession, warehouse: Warehou
         return {job.name.value: rows_of(spark, warehouse, job.name) for job in again}
 
     before = gold()
+    inputs = Inputs(spark=spark, warehouse=warehouse, now=NOW)
     for job in again:
-        run_job(job, spark, warehouse, NOW)
+        run_job(job, inputs)
 
     assert gold() == before
 
@@ -100,7 +103,8 @@ def test_jobs_again_give_the_same_tables(spark: SparkSession, warehouse: Warehou
 def test_jobs_over_an_empty_warehouse_give_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
     empty = Warehouse(str(tmp_path))
 
+    inputs = Inputs(spark=spark, warehouse=empty, now=NOW)
     for job in JOBS:
-        run_job(job, spark, empty, NOW)
+        run_job(job, inputs)
 
     assert {job.name: empty.read(spark, job.name).count() for job in JOBS} == {job.name: 0 for job in JOBS}

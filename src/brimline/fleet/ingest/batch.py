@@ -1,130 +1,180 @@
-"""One batch of landed files, exactly once; files without a byte with it.
+"""One batch of landed files into the bronze tables, exactly once.
 
-One batch of landed files into the bronze tables, exactly once.
+Spark's tasks open each file once, examine it, and write its rows to data files; what they found comes back to the
+driver, which judges and commits. The order of the commits is what makes it exactly once. First the refused files go to
+``quarantine``: from then on they stay refused, whatever the clock says when the batch is done again. Then the rows,
+table by table, each commit carrying the batch's number. Last ``snapshots``: a row there says that all rows of the file
+are in the tables. A batch that was cut short anywhere is done again from the start, with the same files, and every
+commit that had happened does nothing.
 
-The order is what makes it so. First the refused files go to ``quarantine``: from then on they stay refused, whatever
-the clock says when the batch is done again. Then the rows, table by table, each append carrying the batch's number.
-Last ``snapshots``: a row there says that all of the file's rows are in the tables. A batch that was cut short
-anywhere is done again from the start, with the same files, and every append that had happened does nothing.
-
-Files without a byte: Spark leaves them out when it reads, so the stream never shows them. They are named here.
+A task cannot know that two files are one snapshot. When it turns out that rows were written which nobody wants, the
+files are done again without them: that is rare, and nothing was committed yet.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 import pyarrow as pa
-from pyarrow import fs
-from pyspark import inheritable_thread_target
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.sql.types import StructType
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from brimline.fleet.ingest.file import SECTION_TABLES, rows_of, taken_at
-from brimline.fleet.ingest.judge import (
-    EXAMINED,
-    Accepted,
-    FileVerdict,
-    Known,
-    RefusedFile,
-    examined_from_rows,
-    examined_rows,
-    judge,
-)
-from brimline.fleet.session.errors import LandingFailed
+from brimline.fleet.ingest.file import SECTION_TABLES, Examined, take_in, taken_at
+from brimline.fleet.ingest.judge import Accepted, FileVerdict, Known, RefusedFile, judge
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.landing_paths import for_pyarrow, is_uri
-from brimline.fleet.tables.schemas import ARROW, BRONZE
-from brimline.fleet.tables.warehouse import BatchName, Warehouse, file_system
-from brimline.landing.header import ROOT, SUFFIX, Header
+from brimline.fleet.tables.data_files import DATA_FILE, DataFile, DataFiles, data_files, described, remove_files
+from brimline.fleet.tables.schemas import ARROW
+from brimline.fleet.tables.warehouse import BatchName, Wanted, Warehouse, quoted
+from brimline.landing.header import Header
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
-from brimline.landing.seal import QuarantineReason
+from brimline.landing.seal import BadSnapshot, QuarantineReason
 
-_AT_ONCE = 4
-"""Appends side by side: most of an append is waiting for the one before it in the driver."""
+_EXAMINED = pa.schema(
+    [
+        pa.field("landed", pa.string()),
+        pa.field("file_bytes", pa.int64()),
+        pa.field("header", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("is_written", pa.bool_()),
+    ]
+)
+_REPORTED = pa.unify_schemas([_EXAMINED, DATA_FILE])
+"""What a task says: a row for each landed file, and one for each data file that it wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchIngest:
-    """What ``foreachBatch`` calls. It is sent to the server by Spark Connect, so it holds names and numbers only."""
-
-    warehouse: Warehouse
-    stream: str
+class Batch:
+    name: BatchName
+    paths: Sequence[str]
     tasks: int
-
-    def __call__(self, files: DataFrame, number: int) -> None:
-        spark = files.sparkSession
-        batch = BatchName(stream=self.stream, number=number)
-        paths = sorted(for_pyarrow(row[0]) for row in files.select(c.PATH).collect())
-        found = examined_from_rows(self._mapped(spark, paths, examined_rows, EXAMINED).collect())
-        now = datetime.now(UTC)
-        verdict = judge(found, self._known(spark, [each.header for each in found if each.header], paths), now)
-        self._refuse(spark, verdict, batch, now)
-        if verdict.accepted:
-            self._accept(spark, verdict.accepted, batch, now)
-
-    def _known(self, spark: SparkSession, headers: Sequence[Header], paths: Sequence[str]) -> Known:
-        days = sorted({taken_at(header).date() for header in headers})
-        snapshots = self.warehouse.read(spark, Table.SNAPSHOTS).where(F.col(c.TAKEN_ON).isin(days))
-        mine = F.col(c.SNAPSHOT_ID).isin([header.snapshot_id for header in headers])
-        refused = self.warehouse.read(spark, Table.QUARANTINE).where(F.col(c.PATH).isin(list(paths)))
-        closed = self.warehouse.read(spark, Table.THINNED).agg(F.max(c.CLOSED_BEFORE)).collect()
-        return Known(
-            snapshots={row[0]: row[1] for row in snapshots.where(mine).select(c.SNAPSHOT_ID, c.PATH).collect()},
-            refused={row[0] for row in refused.select(c.PATH).collect()},
-            closed_before=closed[0][0],
-        )
-
-    def _refuse(self, spark: SparkSession, verdict: FileVerdict, batch: BatchName, now: datetime) -> None:
-        if verdict.refused:
-            rows = local_rows(spark, Table.QUARANTINE, [quarantine_row(each, now) for each in verdict.refused])
-            self.warehouse.append_once(rows, Table.QUARANTINE, batch)
-
-    def _accept(self, spark: SparkSession, accepted: Sequence[Accepted], batch: BatchName, now: datetime) -> None:
-        paths = [each.path for each in accepted]
-        appends = {
-            table: self._mapped(spark, paths, partial(rows_of, table), BRONZE[table]) for table in SECTION_TABLES
-        }
-        with_segments = [each for each in accepted if each.header.sections[SEGMENTS].rows]
-        if with_segments:
-            manifest = [_segment_snapshot_row(each) for each in with_segments]
-            appends[Table.SEGMENT_SNAPSHOTS] = local_rows(spark, Table.SEGMENT_SNAPSHOTS, manifest)
-        else:
-            del appends[Table.TOPIC_AGES]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            append = inheritable_thread_target(spark)(partial(self.warehouse.append_once, batch=batch))
-            for done in [pool.submit(append, rows, table) for table, rows in appends.items()]:
-                done.result()
-        done_with = local_rows(spark, Table.SNAPSHOTS, [_snapshot_row(each, now) for each in accepted])
-        self.warehouse.append_once(done_with, Table.SNAPSHOTS, batch)
-
-    def _mapped(
-        self,
-        spark: SparkSession,
-        paths: Sequence[str],
-        rows: Callable[[str], pa.RecordBatch],
-        schema: StructType,
-    ) -> DataFrame:
-        """The files' rows: as many tasks as cores, each with every n-th file, and so one new data file each."""
-        tasks = max(min(self.tasks, len(paths)), 1)
-        shares = [paths[task::tasks] for task in range(tasks)]
-        return spark.range(0, tasks, 1, tasks).mapInArrow(partial(_rows_of_shares, shares, rows), schema)
+    now: datetime
 
 
-def _rows_of_shares(
-    shares: Sequence[Sequence[str]], rows: Callable[[str], pa.RecordBatch], numbers: Iterable[pa.RecordBatch]
+def take_batch(spark: SparkSession, warehouse: Warehouse, batch: Batch) -> FileVerdict:
+    """What became of each file of the batch; a file that was known before is in neither list."""
+    before = _known_before(warehouse, batch.paths)
+    found: dict[str, Examined] = {}
+    unwanted: set[str] = set()
+    while True:
+        paths = [path for path in batch.paths if path not in unwanted]
+        report = _run_tasks(spark, warehouse, paths, before, batch) if paths else _Report()
+        found |= report.examined
+        verdict = judge(found.values(), _with_snapshots(before, warehouse, found.values()), batch.now)
+        wrong = report.written - {each.path for each in verdict.accepted}
+        if not wrong:
+            break
+        remove_files(warehouse.place, report.files)
+        unwanted |= wrong
+    _commit(warehouse, verdict, report.files, batch)
+    return verdict
+
+
+def _commit(warehouse: Warehouse, verdict: FileVerdict, files: Sequence[DataFile], batch: Batch) -> None:
+    accepted, refused = verdict.accepted, verdict.refused
+    if refused:
+        warehouse.append([_quarantine_row(each, batch.now) for each in refused], Table.QUARANTINE, batch.name)
+    if not accepted:
+        return
+    for table in SECTION_TABLES:
+        of_table = [each for each in files if each.table is table]
+        if of_table or table is not Table.TOPIC_AGES:
+            warehouse.commit(table, of_table, "append", batch.name)
+    with_segments = [_segment_snapshot_row(each) for each in accepted if each.header.sections[SEGMENTS].rows]
+    if with_segments:
+        warehouse.append(with_segments, Table.SEGMENT_SNAPSHOTS, batch.name)
+    warehouse.append([_snapshot_row(each, batch.now) for each in accepted], Table.SNAPSHOTS, batch.name)
+
+
+def _known_before(warehouse: Warehouse, paths: Sequence[str]) -> Known:
+    refused = warehouse.select(Table.QUARANTINE, [c.PATH], where=_one_of(c.PATH, paths))
+    closed = warehouse.select(Table.THINNED, [c.CLOSED_BEFORE]).column(0).to_pylist()
+    return Known(
+        snapshots={}, refused=frozenset(refused.column(0).to_pylist()), closed_before=max(closed, default=None)
+    )
+
+
+def _with_snapshots(before: Known, warehouse: Warehouse, found: Iterable[Examined]) -> Known:
+    headers = [each.header for each in found if each.header is not None]
+    wanted = Wanted(
+        days=sorted({taken_at(header).date() for header in headers}), snapshots=[h.snapshot_id for h in headers]
+    )
+    rows = warehouse.select(Table.SNAPSHOTS, [c.SNAPSHOT_ID, c.PATH], wanted)
+    snapshots = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return Known(snapshots=snapshots, refused=before.refused, closed_before=before.closed_before)
+
+
+def _one_of(column: str, texts: Sequence[str]) -> str:
+    return f'"{column}" IN ({", ".join(map(quoted, texts)) or "NULL"})'
+
+
+class _Report:
+    """What the tasks said."""
+
+    def __init__(self, rows: Sequence[dict[str, object]] = ()) -> None:
+        landed = [row for row in rows if row["landed"] is not None]
+        self.examined = {each.path: each for each in map(_examined, landed)}
+        self.written = {str(row["landed"]) for row in landed if row["is_written"]}
+        names = DATA_FILE.names
+        self.files = data_files({name: row[name] for name in names} for row in rows if row["table"] is not None)
+
+
+def _run_tasks(spark: SparkSession, warehouse: Warehouse, paths: Sequence[str], before: Known, batch: Batch) -> _Report:
+    """As many tasks as cores, each with every n-th file, and so one new data file each for a table and a day."""
+    tasks = max(min(batch.tasks, len(paths)), 1)
+    shares = [paths[task::tasks] for task in range(tasks)]
+    work = partial(_share, warehouse.place, shares, before, batch.now)
+    rows = spark.range(0, tasks, 1, tasks).mapInArrow(work, from_arrow_schema(_REPORTED))
+    return _Report(rows.toArrow().to_pylist())
+
+
+def _share(
+    place: str, shares: Sequence[Sequence[str]], before: Known, now: datetime, numbers: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for batch in numbers:
-        for task in batch.column(0).to_pylist():
-            yield from map(rows, shares[task])
+    """What a task does: its files, one after the other."""
+    for number in numbers:
+        for task in number.column(0).to_pylist():
+            files = DataFiles(place, {table: ARROW[table] for table in SECTION_TABLES})
+            examined = []
+            for path in shares[task]:
+                taken = take_in(path)
+                is_written = bool(judge([taken.examined], before, now).accepted)
+                for table, rows in taken.rows.items() if is_written else ():
+                    files.add(table, rows)
+                examined.append(_examined_row(taken.examined, is_written=is_written))
+            yield _reported(pa.RecordBatch.from_pylist(examined, schema=_EXAMINED))
+            yield _reported(described(files.finished()))
 
 
-def local_rows(spark: SparkSession, table: Table, rows: Sequence[dict[str, object]]) -> DataFrame:
-    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=ARROW[table]), BRONZE[table])
+def _reported(rows: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [
+        rows.column(field.name) if field.name in rows.schema.names else pa.nulls(rows.num_rows, field.type)
+        for field in _REPORTED
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_REPORTED)
+
+
+def _examined_row(found: Examined, *, is_written: bool) -> dict[str, object]:
+    return {
+        "landed": found.path,
+        "file_bytes": found.file_bytes,
+        "header": None if found.header is None else found.header.to_json(),
+        "reason": None if found.failure is None else found.failure.reason.value,
+        "detail": None if found.failure is None else found.failure.detail,
+        "is_written": is_written,
+    }
+
+
+def _examined(row: dict[str, object]) -> Examined:
+    header, reason = row["header"], row["reason"]
+    return Examined(
+        path=str(row["landed"]),
+        file_bytes=int(str(row["file_bytes"])),
+        header=None if header is None else Header.from_json(str(header)),
+        failure=None if reason is None else BadSnapshot(QuarantineReason(reason), str(row["detail"])),
+    )
 
 
 def _of_snapshot(header: Header) -> dict[str, object]:
@@ -158,39 +208,7 @@ def _segment_snapshot_row(file: Accepted) -> dict[str, object]:
     return _of_snapshot(file.header) | rows
 
 
-def quarantine_row(file: RefusedFile, now: datetime) -> dict[str, object]:
+def _quarantine_row(file: RefusedFile, now: datetime) -> dict[str, object]:
     known = {} if file.header is None else _of_snapshot(file.header)
     row = {name: known.get(name) for name in ARROW[Table.QUARANTINE].names}
     return row | {c.PATH: file.path, c.REASON: file.reason, c.DETAIL: file.detail, c.SEEN_AT: now}
-
-
-def refuse_empty(spark: SparkSession, landing: str, warehouse: Warehouse) -> int:
-    """How many are new. Looked up first, and only one run is at work: so each is named once."""
-    found = empty_files(landing)
-    if not found:
-        return 0
-    refused = warehouse.read(spark, Table.QUARANTINE).where(F.col(c.PATH).isin(found)).select(c.PATH).collect()
-    new = sorted(set(found) - {row[0] for row in refused})
-    if new:
-        now, reason = datetime.now(UTC), QuarantineReason.NOT_PARQUET.value
-        rows = [
-            quarantine_row(RefusedFile(path=path, reason=reason, detail="the file is empty", header=None), now)
-            for path in new
-        ]
-        warehouse.append(local_rows(spark, Table.QUARANTINE, rows), Table.QUARANTINE)
-    return len(new)
-
-
-def empty_files(landing: str) -> list[str]:
-    files, root = file_system(landing)
-    try:
-        listed = files.get_file_info(fs.FileSelector(f"{root.rstrip('/')}/{ROOT}", recursive=True))
-    except (OSError, pa.ArrowException) as error:
-        raise LandingFailed(f"the landing place {landing} cannot be listed: {error}") from error
-    names = (info.path for info in listed if info.is_file and info.size == 0 and _is_listed_by_spark(info.base_name))
-    prefix = landing.rstrip("/") + "/" if is_uri(landing) else ""
-    return [prefix + name.removeprefix(root.rstrip("/") + "/") if prefix else name for name in names]
-
-
-def _is_listed_by_spark(name: str) -> bool:
-    return name.endswith(SUFFIX) and not name.startswith((".", "_"))

@@ -5,13 +5,10 @@ How old the bytes of a topic are: sums per topic and days of age, which is what 
 A segment is as old as its newest record, as retention has it: without a timestamp, as the file's last change. One from
 the future, beyond what is tolerated of clocks, has no age.
 
-One landed file to the rows of the bronze tables, without Spark: what its tasks call.
-
-A file is looked at twice. ``examine`` reads all of it and says what is in it or what is wrong with it; whatever it lets
-pass can be read again section by section without a surprise. The others turn one section each into rows.
+One landed file to the rows of the bronze tables, without Spark: what its tasks call. It is opened and read once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -29,7 +26,7 @@ from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
-from brimline.landing.tables import reclaim_tables
+from brimline.landing.tables import tables_from
 from brimline.model.reclaim import AN_HOUR_MS, ReclaimTables
 from brimline.model.scan import FolderKind, Int64Column
 
@@ -87,42 +84,56 @@ class Examined:
     failure: BadSnapshot | None
 
 
-def examine(path: str) -> Examined:
-    """Never raises for what a file holds, nor for one that is gone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenIn:
+    """A file, and the rows that it adds to the tables; none of a file that cannot be used."""
+
+    examined: Examined
+    rows: Mapping[Table, pa.RecordBatch]
+
+
+def take_in(path: str) -> TakenIn:
+    """All of a file. Never raises for what a file holds, nor for one that is gone."""
     header, size = None, 0
     try:
         with _file(path) as file:
             size = file.size()
             with Snapshot(file) as snapshot:
                 header = snapshot.header
-                _read_all(snapshot)
+                rows = _rows(snapshot)
     except BadSnapshot as failure:
-        return Examined(path=path, file_bytes=size, header=header, failure=failure)
-    return Examined(path=path, file_bytes=size, header=header, failure=None)
-
-
-def rows_of(table: Table, path: str) -> pa.RecordBatch:
-    """The rows that an accepted file adds to a bronze table."""
-    with _file(path) as file, Snapshot(file) as snapshot:
-        found = _SECTIONS[table](snapshot)
-        rows = len(next(iter(found.values())))
-        columns = {name: pa.repeat(value, rows) for name, value in _snapshot_columns(snapshot.header).items()} | found
-        schema = ARROW[table]
-        return pa.record_batch([_as(columns[field.name], field.type) for field in schema], schema=schema)
+        return TakenIn(examined=Examined(path=path, file_bytes=size, header=header, failure=failure), rows={})
+    return TakenIn(examined=Examined(path=path, file_bytes=size, header=header, failure=None), rows=rows)
 
 
 def taken_at(header: Header) -> datetime:
     return datetime.fromtimestamp(header.taken_at_ms // 1000, UTC).replace(microsecond=header.taken_at_ms % 1000 * 1000)
 
 
-def _read_all(snapshot: Snapshot) -> None:
+def _rows(snapshot: Snapshot) -> dict[Table, pa.RecordBatch]:
     """Every page is decoded, every row that points to another is followed."""
-    for section in (VOLUMES, TOPICS, LOGS):
-        snapshot.read(section)
+    volumes, topics, logs = (snapshot.read(section) for section in (VOLUMES, TOPICS, LOGS))
     try:
-        reclaim_tables(snapshot)
+        tables = tables_from(snapshot, volumes, topics, logs)
     except ValueError as error:
         raise BadSnapshot(QuarantineReason.INCONSISTENT, " ".join(str(error).split())) from None
+    found = {
+        Table.VOLUMES: _columns(volumes),
+        Table.REPLICAS: _replicas(volumes, topics, logs),
+        Table.TOPIC_CONFIGS: _columns(topics),
+    }
+    if snapshot.header.sections[SEGMENTS].rows:
+        found[Table.TOPIC_AGES] = age_columns(tables, snapshot.header.taken_at_ms)
+    of_snapshot = _snapshot_columns(snapshot.header)
+    return {table: _batch(ARROW[table], columns, of_snapshot) for table, columns in found.items()}
+
+
+def _batch(
+    schema: pa.Schema, found: Mapping[str, pa.Array | pa.ChunkedArray], of_snapshot: Mapping[str, pa.Scalar]
+) -> pa.RecordBatch:
+    rows = len(next(iter(found.values())))
+    columns = {name: pa.repeat(value, rows) for name, value in of_snapshot.items()} | dict(found)
+    return pa.record_batch([_as(columns[field.name], field.type) for field in schema], schema=schema)
 
 
 def _snapshot_columns(header: Header) -> Mapping[str, pa.Scalar]:
@@ -137,18 +148,8 @@ def _snapshot_columns(header: Header) -> Mapping[str, pa.Scalar]:
     }
 
 
-def _volumes(snapshot: Snapshot) -> dict[str, pa.ChunkedArray]:
-    return _columns(snapshot.read(VOLUMES))
-
-
-def _topic_configs(snapshot: Snapshot) -> dict[str, pa.ChunkedArray]:
-    return _columns(snapshot.read(TOPICS))
-
-
-def _replicas(snapshot: Snapshot) -> dict[str, pa.ChunkedArray]:
-    logs = _columns(snapshot.read(LOGS))
-    volumes = snapshot.read(VOLUMES, ["log_dir", "device"])
-    topics = snapshot.read(TOPICS, ["topic", "topic_id"])
+def _replicas(volumes: pa.Table, topics: pa.Table, of_logs: pa.Table) -> dict[str, pa.ChunkedArray]:
+    logs = _columns(of_logs)
     volume, topic = logs.pop("volume"), _known(logs.pop("topic"))
     named = {
         c.LOG_DIR: volumes.column("log_dir").take(volume),
@@ -160,20 +161,7 @@ def _replicas(snapshot: Snapshot) -> dict[str, pa.ChunkedArray]:
     return logs | named | {name: _known(logs[name]) for name in _UNKNOWN_BELOW_0}
 
 
-def _topic_ages(snapshot: Snapshot) -> dict[str, pa.Array]:
-    if not snapshot.header.sections[SEGMENTS].rows:
-        empty = ARROW[Table.TOPIC_AGES].empty_table()
-        return {name: empty.column(name) for name in empty.column_names}
-    return age_columns(reclaim_tables(snapshot), snapshot.header.taken_at_ms)
-
-
-_SECTIONS: Mapping[Table, Callable[[Snapshot], dict[str, pa.Array | pa.ChunkedArray]]] = {
-    Table.VOLUMES: _volumes,
-    Table.REPLICAS: _replicas,
-    Table.TOPIC_CONFIGS: _topic_configs,
-    Table.TOPIC_AGES: _topic_ages,
-}
-SECTION_TABLES = tuple(_SECTIONS)
+SECTION_TABLES = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.TOPIC_AGES)
 
 
 def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:

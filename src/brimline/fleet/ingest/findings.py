@@ -8,28 +8,17 @@ and nobody swaps a disk to and fro; two brokers write under one cluster id and o
 Guards and collectors name devices each in their own way, so each is compared with its own kind only.
 """
 
-from datetime import datetime, timedelta
-
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.schemas import FINDINGS
-from brimline.fleet.tables.warehouse import Warehouse
 
 DAYS_LOOKED_AT = 2
 DEVICE_CHANGED = "device-changed"
 TOPIC_RECREATED = "topic-recreated"
 TWO_BROKERS_ONE_ID = "two-brokers-one-id"
 _IDENTITY = "identity"
-
-
-def run_findings(spark: SparkSession, warehouse: Warehouse, now: datetime) -> DataFrame:
-    since = F.lit((now - timedelta(days=DAYS_LOOKED_AT)).date())
-    volumes = warehouse.read(spark, Table.VOLUMES).where(F.col(c.TAKEN_ON) >= since)
-    topics = warehouse.read(spark, Table.TOPIC_CONFIGS).where(F.col(c.TAKEN_ON) >= since)
-    return findings(volumes, topics)
 
 
 def findings(volumes: DataFrame, topics: DataFrame) -> DataFrame:

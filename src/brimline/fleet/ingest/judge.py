@@ -1,6 +1,4 @@
-"""Which files are taken in, by what the tasks report of them.
-
-Which of a batch's files are taken in, and why the others are not. Pure: facts in, verdict out.
+"""Which of a batch's files are taken in, and why the others are not. Pure: facts in, verdict out.
 
 Rules, in this order:
 
@@ -10,8 +8,6 @@ Rules, in this order:
 * a snapshot of a day that history has been thinned for comes too late: refused;
 * a snapshot that is there already under another name is a duplicate: refused. Of several in one batch the first by
   name is taken.
-
-What the tasks found in the files, on its way to the driver: a row per file.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,14 +15,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
 
-import pyarrow as pa
-from pyspark.sql import Row
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-from brimline.fleet.ingest.file import Examined, examine, taken_at
+from brimline.fleet.ingest.file import Examined, taken_at
 from brimline.landing.header import Header
-from brimline.landing.seal import BadSnapshot, QuarantineReason
+from brimline.landing.seal import QuarantineReason
 from brimline.model.reclaim import AN_HOUR_MS
 
 FUTURE_TOLERANCE_MS = AN_HOUR_MS
@@ -108,39 +99,3 @@ def _objection(
 
 def _refused(file: Examined, reason: QuarantineReason | FleetReason, detail: str) -> RefusedFile:
     return RefusedFile(path=file.path, reason=reason.value, detail=detail, header=file.header)
-
-
-EXAMINED = StructType(
-    [
-        StructField("path", StringType(), nullable=False),
-        StructField("file_bytes", LongType(), nullable=False),
-        StructField("header", StringType(), nullable=True),
-        StructField("reason", StringType(), nullable=True),
-        StructField("detail", StringType(), nullable=True),
-    ]
-)
-_ARROW = to_arrow_schema(EXAMINED)
-
-
-def examined_rows(path: str) -> pa.RecordBatch:
-    found = examine(path)
-    row = {
-        "path": found.path,
-        "file_bytes": found.file_bytes,
-        "header": None if found.header is None else found.header.to_json(),
-        "reason": None if found.failure is None else found.failure.reason.value,
-        "detail": None if found.failure is None else found.failure.detail,
-    }
-    return pa.RecordBatch.from_pylist([row], schema=_ARROW)
-
-
-def examined_from_rows(rows: Iterable[Row]) -> list[Examined]:
-    return [
-        Examined(
-            path=row["path"],
-            file_bytes=row["file_bytes"],
-            header=None if row["header"] is None else Header.from_json(row["header"]),
-            failure=None if row["reason"] is None else BadSnapshot(QuarantineReason(row["reason"]), row["detail"]),
-        )
-        for row in rows
-    ]

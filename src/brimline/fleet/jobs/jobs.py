@@ -6,15 +6,18 @@ interrupted has written nothing: its table is overwritten in one go at the end, 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
 from brimline.decide.fill_rate import READINGS_KEPT
+from brimline.fleet.ingest.findings import DAYS_LOOKED_AT as FINDINGS_DAYS
+from brimline.fleet.ingest.findings import findings
 from brimline.fleet.jobs import forecast, growth, tier_overlap
 from brimline.fleet.jobs.fleet_summary import fleet_summary
+from brimline.fleet.jobs.inputs import Inputs
 from brimline.fleet.jobs.newest import newest_of_each_broker, of_snapshots, sampled
 from brimline.fleet.jobs.reclaim_plan import gains_on_peers, reclaim_plan
 from brimline.fleet.jobs.retention_pressure import retention_pressure
@@ -25,22 +28,22 @@ from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.gold_schemas import GOLD, OWN_PLAN
-from brimline.fleet.tables.warehouse import Warehouse
+from brimline.fleet.tables.warehouse import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     name: Table
-    run: Callable[[SparkSession, Warehouse, datetime], DataFrame]
-    """From the session, the warehouse and the time that counts as now, to the rows of the table."""
+    run: Callable[[Inputs], DataFrame]
+    """To the rows of the table."""
 
 
-def run_job(job: Job, spark: SparkSession, warehouse: Warehouse, now: datetime) -> None:
-    """The table as of now, in place of the one before."""
+def run_job(job: Job, inputs: Inputs) -> int:
+    """The table as of now, in place of the one before; how many rows it has."""
     try:
-        warehouse.overwrite(conformed(job.run(spark, warehouse, now), GOLD[job.name]), job.name)
+        return inputs.warehouse.overwrite(conformed(job.run(inputs), GOLD[job.name]), job.name)
     finally:
-        spark.catalog.clearCache()
+        inputs.forget()
 
 
 def conformed(rows: DataFrame, schema: StructType) -> DataFrame:
@@ -48,54 +51,47 @@ def conformed(rows: DataFrame, schema: StructType) -> DataFrame:
     return rows.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))
 
 
-def run_volume_pressure(spark: SparkSession, warehouse: Warehouse, now: datetime) -> DataFrame:
-    snapshots, volumes = warehouse.read(spark, Table.SNAPSHOTS), warehouse.read(spark, Table.VOLUMES)
-    chosen = sampled(_since(snapshots, now, growth.DAYS_OF_HISTORY), READINGS_KEPT)
-    history = of_snapshots(_since(volumes, now, growth.DAYS_OF_HISTORY), chosen)
-    return volume_pressure(of_snapshots(volumes, newest_of_each_broker(snapshots)), history, now)
+def run_findings(inputs: Inputs) -> DataFrame:
+    return findings(inputs.since(Table.VOLUMES, FINDINGS_DAYS), inputs.since(Table.TOPIC_CONFIGS, FINDINGS_DAYS))
 
 
-def run_tier_overlap(spark: SparkSession, warehouse: Warehouse, now: datetime) -> DataFrame:
-    snapshots, replicas = warehouse.read(spark, Table.SNAPSHOTS), warehouse.read(spark, Table.REPLICAS)
-    newest = newest_of_each_broker(snapshots)
-    chosen = sampled(_since(snapshots, now, tier_overlap.DAYS_OF_HISTORY), 1)
+def run_volume_pressure(inputs: Inputs) -> DataFrame:
+    chosen = sampled(inputs.since(Table.SNAPSHOTS, growth.DAYS_OF_HISTORY), READINGS_KEPT)
+    history = of_snapshots(inputs.since(Table.VOLUMES, growth.DAYS_OF_HISTORY), chosen)
+    return volume_pressure(inputs.of_newest(Table.VOLUMES), history, inputs.now)
+
+
+def run_tier_overlap(inputs: Inputs) -> DataFrame:
+    chosen = sampled(inputs.since(Table.SNAPSHOTS, tier_overlap.DAYS_OF_HISTORY), 1)
     return tier_overlap.tier_overlap(
-        of_snapshots(replicas, newest),
-        of_snapshots(warehouse.read(spark, Table.TOPIC_CONFIGS), newest),
-        of_snapshots(_since(replicas, now, tier_overlap.DAYS_OF_HISTORY), chosen),
-        now,
+        inputs.of_newest(Table.REPLICAS),
+        inputs.of_newest(Table.TOPIC_CONFIGS),
+        of_snapshots(inputs.since(Table.REPLICAS, tier_overlap.DAYS_OF_HISTORY), chosen),
+        inputs.now,
     )
 
 
-def run_retention_pressure(spark: SparkSession, warehouse: Warehouse, now: datetime) -> DataFrame:
-    newest = newest_of_each_broker(warehouse.read(spark, Table.SNAPSHOTS))
-    replicas, configs = (warehouse.read(spark, table) for table in (Table.REPLICAS, Table.TOPIC_CONFIGS))
-    return retention_pressure(of_snapshots(replicas, newest), of_snapshots(configs, newest), now)
+def run_retention_pressure(inputs: Inputs) -> DataFrame:
+    return retention_pressure(inputs.of_newest(Table.REPLICAS), inputs.of_newest(Table.TOPIC_CONFIGS), inputs.now)
 
 
-def run_reclaim_plan(spark: SparkSession, warehouse: Warehouse, now: datetime) -> DataFrame:
-    newest = newest_of_each_broker(warehouse.read(spark, Table.SEGMENT_SNAPSHOTS))
-    # Twice in what follows, and planned once.
-    own = rows_on_spark(spark, snapshot_files(newest), PLAN, OWN_PLAN).persist()
-    replicas = of_snapshots(warehouse.read(spark, Table.REPLICAS), newest)
-    gains = gains_on_peers(own, replicas, newest.select(c.CLUSTER_ID, c.BROKER_ID, c.PATH))
-    return reclaim_plan(own, gains, now)
+def run_reclaim_plan(inputs: Inputs) -> DataFrame:
+    files = snapshot_files(newest_of_each_broker(inputs.all(Table.SEGMENT_SNAPSHOTS)))
+    own = inputs.kept(rows_on_spark(inputs.spark, files, PLAN, OWN_PLAN))
+    wanted = Wanted(days=sorted({_day(each) for each in files}), snapshots=[each.snapshot_id for each in files])
+    replicas = inputs.warehouse.read(inputs.spark, Table.REPLICAS, wanted)
+    gains = gains_on_peers(own, replicas, _names(inputs, files))
+    return reclaim_plan(own, gains, inputs.now)
 
 
-def run_forecast(spark: SparkSession, warehouse: Warehouse, now: datetime) -> DataFrame:
-    snapshots, volumes = warehouse.read(spark, Table.SNAPSHOTS), warehouse.read(spark, Table.VOLUMES)
-    history = _since(volumes, now, forecast.DAYS_OF_HISTORY)
-    return forecast.forecast_volumes(of_snapshots(volumes, newest_of_each_broker(snapshots)), history, now)
+def run_forecast(inputs: Inputs) -> DataFrame:
+    history = inputs.since(Table.VOLUMES, forecast.DAYS_OF_HISTORY)
+    return forecast.forecast_volumes(inputs.of_newest(Table.VOLUMES), history, inputs.now)
 
 
-def run_fleet_summary(spark: SparkSession, warehouse: Warehouse, _now: datetime) -> DataFrame:
-    return fleet_summary(
-        warehouse.read(spark, Table.VOLUME_PRESSURE),
-        warehouse.read(spark, Table.TIER_OVERLAP),
-        warehouse.read(spark, Table.RETENTION_PRESSURE),
-        warehouse.read(spark, Table.RECLAIM_PLAN),
-        warehouse.read(spark, Table.QUARANTINE),
-    )
+def run_fleet_summary(inputs: Inputs) -> DataFrame:
+    made = (Table.VOLUME_PRESSURE, Table.TIER_OVERLAP, Table.RETENTION_PRESSURE, Table.RECLAIM_PLAN, Table.QUARANTINE)
+    return fleet_summary(*(inputs.all(table) for table in made))
 
 
 def snapshot_files(newest: DataFrame) -> Sequence[SnapshotFile]:
@@ -115,13 +111,17 @@ def snapshot_files(newest: DataFrame) -> Sequence[SnapshotFile]:
     ]
 
 
-def _since(rows: DataFrame, now: datetime, days: int) -> DataFrame:
-    """The day first, because it chooses files; then the moment."""
-    since = now.astimezone(UTC) - timedelta(days=days)
-    return rows.where((F.col(c.TAKEN_ON) >= F.lit(since.date())) & (F.col(c.TAKEN_AT) >= F.lit(since)))
+def _names(inputs: Inputs, files: Sequence[SnapshotFile]) -> DataFrame:
+    rows = [(each.cluster_id, each.broker_id, each.path) for each in files]
+    return inputs.spark.createDataFrame(rows, f"{c.CLUSTER_ID} string, {c.BROKER_ID} int, {c.PATH} string")
+
+
+def _day(file: SnapshotFile) -> date:
+    return datetime.fromtimestamp(file.taken_at_ms / 1000, UTC).date()
 
 
 JOBS = (
+    Job(name=Table.FINDINGS, run=run_findings),
     Job(name=Table.VOLUME_PRESSURE, run=run_volume_pressure),
     Job(name=Table.TIER_OVERLAP, run=run_tier_overlap),
     Job(name=Table.RETENTION_PRESSURE, run=run_retention_pressure),

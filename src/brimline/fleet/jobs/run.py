@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # has no type marker
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from brimline.fleet.ingest.findings import run_findings
 from brimline.fleet.ingest.ingest import FILES_PER_BATCH, IngestReport, ingest
+from brimline.fleet.jobs.inputs import Inputs
 from brimline.fleet.jobs.jobs import JOBS, Job, run_job
 from brimline.fleet.session.errors import JobFailed, LandingFailed, SparkGone, said_by
 from brimline.fleet.session.progress import Progress, RunStep
-from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.session.session import tune
 from brimline.fleet.tables.warehouse import Warehouse
-
-ALL_JOBS = (Job(name=Table.FINDINGS, run=run_findings), *JOBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +41,12 @@ def run_round(
     tasks: int,
     now: datetime | None = None,
     files_per_batch: int = FILES_PER_BATCH,
-    jobs: Sequence[Job] = ALL_JOBS,
+    jobs: Sequence[Job] = JOBS,
 ) -> RoundReport:
     """``now`` is the time that the tables speak of; by default that of the first job's beginning."""
     failures: dict[str, str] = {}
     report = None
+    tune(spark, is_small=True)  # the ingest has nothing for Spark to compile
     with progress.step("ingest") as step:
         try:
             report = ingest(
@@ -59,22 +60,22 @@ def run_round(
             step.rows, step.note = report.rows, _ingest_note(report)
         except (LandingFailed, JobFailed) as error:
             failures[step.name] = step.failure = str(error)
-    moment = now or datetime.now(UTC)
+    inputs = Inputs(spark=spark, warehouse=warehouse, now=now or datetime.now(UTC), is_small=warehouse.is_small())
+    tune(spark, is_small=inputs.is_small)
     for job in jobs:
         with progress.step(job.name.value) as step:
-            _run(job, spark, warehouse, moment, step)
+            _run(job, inputs, step)
         if step.failure is not None:
             failures[step.name] = step.failure
     return RoundReport(ingest=report, failures=failures)
 
 
-def _run(job: Job, spark: SparkSession, warehouse: Warehouse, now: datetime, step: RunStep) -> None:
+def _run(job: Job, inputs: Inputs, step: RunStep) -> None:
     try:
-        run_job(job, spark, warehouse, now)
-        step.rows = warehouse.read(spark, job.name).count()
+        step.rows = run_job(job, inputs)
     except Py4JNetworkError as error:
         raise SparkGone from error
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, DeltaError, OSError, pa.ArrowException) as error:
         step.failure = f"{said_by(error)} (the table is still the one of the run before)"
 
 

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
+from brimline.fleet.session.class_archive import MAKE_SECONDS, ClassArchive
 from brimline.fleet.session.errors import FleetError
 from brimline.sandbox.java import QUICK_START, find_java
 
@@ -53,8 +54,9 @@ _PROPERTIES = ("-Dio.netty.tryReflectionSetAccessible=true", *ARROW_UNCHECKED)
 class Jvm:
     """``with Jvm(…) as jvm: with jvm.gateway(): …`` and pyspark finds it instead of starting one."""
 
-    def __init__(self, command: Sequence[str], held: Sequence[int] = ()) -> None:
-        """``held`` are file descriptors that stay open as long as the JVM lives."""
+    def __init__(self, command: Sequence[str], held: Sequence[int] = (), archive: ClassArchive | None = None) -> None:
+        """``held``: file descriptors that stay open as long as the JVM lives; ``archive``: made if it is missing."""
+        self._archive = archive if archive is not None and not archive.is_there else None
         self._folder = tempfile.TemporaryDirectory(prefix="brimline-spark-")
         self._address = Path(self._folder.name) / "gateway"
         self._log = Path(self._folder.name) / "log"
@@ -65,10 +67,11 @@ class Jvm:
             # Python's workers must agree on the hash of a text
             "PYTHONHASHSEED": "0",
         }
+        flags = [] if archive is None else archive.flags
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 # What Spark and its libraries unpack and spill is in our folder, and goes with it
-                [command[0], f"-Djava.io.tmpdir={self._folder.name}", *command[1:]],
+                [command[0], f"-Djava.io.tmpdir={self._folder.name}", *flags, *command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -91,10 +94,12 @@ class Jvm:
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(_END_SECONDS)
+            self._process.wait(_END_SECONDS if self._archive is None else MAKE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
+        if self._archive is not None:
+            self._archive.finish()
         self._folder.cleanup()
 
     @contextmanager
@@ -145,10 +150,14 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def java_program(flags: Sequence[str], words: Sequence[str]) -> list[str]:
-    """The command line of one of Spark's own Java programs."""
+def spark_jars() -> list[Path]:
+    return sorted((spark_home() / "jars").glob("*.jar"))
+
+
+def java_program(flags: Sequence[str], words: Sequence[str], jars: Sequence[Path] = ()) -> list[str]:
+    """The command line of one of Spark's own Java programs; ``jars`` come behind Spark's own."""
     quick = [flag for flag in QUICK_START if flag != FIRST_COMPILER_ONLY]
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
     more = ["-XX:+IgnoreUnrecognizedVMOptions", "--add-modules=jdk.incubator.vector", *opened, *_PROPERTIES]
-    path = f"{spark_home()}/conf:{spark_home()}/jars/*"
+    path = ":".join(map(str, (spark_home() / "conf", *spark_jars(), *jars)))
     return [str(find_java()), *quick, *flags, *more, "-cp", path, *words]

@@ -11,14 +11,16 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # has no type marker
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from brimline.fleet.session.class_archive import archive_for
 from brimline.fleet.session.delta_jars import delta_jars
 from brimline.fleet.session.errors import FleetError, SparkGone, said_by
-from brimline.fleet.session.jvm import FIRST_COMPILER_ONLY, Jvm, java_program
+from brimline.fleet.session.jvm import FIRST_COMPILER_ONLY, Jvm, java_program, spark_jars
 
 CONNECT = "sc://"
 _LOCAL = "local"
@@ -47,6 +49,21 @@ _ALONE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+
+
+# Measured on three brokers: compiling what is run once takes most of the time of a small table.
+_FOR_SMALL = {
+    "spark.sql.codegen.wholeStage": ("false", "true"),
+    "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
+    # It would plan anew, and start a job, after each shuffle
+    "spark.sql.adaptive.enabled": ("false", "true"),
+}
+
+
+def tune(spark: SparkSession, *, is_small: bool) -> None:
+    """For the queries that follow: over few rows, what Spark does to be fast costs more than the query."""
+    for key, (small, large) in _FOR_SMALL.items():
+        spark.conf.set(key, small if is_small else large)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +99,12 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         with _connected(settings.master, _ANYWHERE | shuffle | dict(settings.more)) as spark:
             yield spark
         return
-    jars = delta_jars()
-    alone = _ALONE if settings.master.startswith(_LOCAL) else {}
-    # As URIs: in a plain path Spark takes a # for the start of a fragment
-    start = _STARTED_HERE | alone | {"spark.jars": ",".join(jar.as_uri() for jar in jars)}
+    # Delta is on the driver's own class path: a class archive has no class of a jar that is added later. Executors
+    # elsewhere are sent it. As URIs: in a plain path Spark takes a # for the start of a fragment.
+    sent = {"spark.jars": ",".join(jar.as_uri() for jar in delta_jars())}
+    start = _STARTED_HERE | (_ALONE if settings.master.startswith(_LOCAL) else sent)
     options = _ANYWHERE | shuffle | start | {"spark.master": settings.master} | dict(settings.more)
-    with Jvm(_command(options, settings), settings.held) as jvm:
+    with Jvm(_command(options, settings), settings.held, archive_for(class_path())) as jvm:
         spark = _started(options, jvm)
         try:
             yield spark
@@ -105,7 +122,12 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
 def _command(options: Mapping[str, str], settings: SessionSettings) -> list[str]:
     words = [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]
     flags = [f"-Xmx{settings.driver_memory}", *(() if settings.is_long_lived else (FIRST_COMPILER_ONLY,))]
-    return java_program(flags, ["org.apache.spark.deploy.SparkSubmit", *words, "pyspark-shell"])
+    return java_program(flags, ["org.apache.spark.deploy.SparkSubmit", *words, "pyspark-shell"], delta_jars())
+
+
+def class_path() -> list[Path]:
+    """Of the driver, as far as a class archive goes by it."""
+    return [*spark_jars(), *delta_jars()]
 
 
 def _started(options: Mapping[str, str], jvm: Jvm) -> SparkSession:

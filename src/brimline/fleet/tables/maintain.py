@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
@@ -22,8 +21,8 @@ from brimline.fleet.session.errors import FleetError
 from brimline.fleet.session.progress import Progress
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.schemas import ARROW, THINNED
-from brimline.fleet.tables.warehouse import Warehouse, file_system
+from brimline.fleet.tables.landing_paths import file_system
+from brimline.fleet.tables.warehouse import Warehouse
 
 VACUUM_HOURS = 168
 _HISTORY = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.TOPIC_AGES, Table.SEGMENT_SNAPSHOTS)
@@ -104,7 +103,7 @@ def carry_out(
             step.rows = _thin(spark, warehouse, keep, now)
     with progress.step("remove landed files") as step:
         step.note = f"{_remove(upkeep.landed_files)} files"
-    for table in _present(spark, warehouse):
+    for table in _present(warehouse):
         with progress.step(f"compact {table.value}") as step:
             step.note = _compact(spark, warehouse, table)
         spark.sql(f"VACUUM delta.`{warehouse.path(table)}` RETAIN {VACUUM_HOURS} HOURS").collect()
@@ -112,13 +111,10 @@ def carry_out(
 
 def _thin(spark: SparkSession, warehouse: Warehouse, keep: Keep, now: datetime) -> int:
     """The day that history is closed before is written first: nothing that lands meanwhile can be thinned by half."""
-    closed = pa.Table.from_pylist(
-        [{c.CLOSED_BEFORE: _raw_from(keep, now), c.THINNED_AT: now}], schema=ARROW[Table.THINNED]
-    )
-    warehouse.append(spark.createDataFrame(closed, THINNED), Table.THINNED)
+    warehouse.append([{c.CLOSED_BEFORE: _raw_from(keep, now), c.THINNED_AT: now}], Table.THINNED)
     gone = superfluous(warehouse.read(spark, Table.SNAPSHOTS), keep, now).select(c.TAKEN_ON, c.SNAPSHOT_ID).collect()
     names = [(row[c.TAKEN_ON], row[c.SNAPSHOT_ID]) for row in gone]
-    rows = sum(_delete(spark, warehouse, table, names) for table in _HISTORY if warehouse.exists(spark, table))
+    rows = sum(_delete(spark, warehouse, table, names) for table in _HISTORY if warehouse.exists(table))
     _delete(spark, warehouse, Table.SNAPSHOTS, names)
     return rows
 
@@ -141,8 +137,8 @@ def _compact(spark: SparkSession, warehouse: Warehouse, table: Table) -> str:
     return f"{done['numFilesRemoved']} files into {done['numFilesAdded']}"
 
 
-def _present(spark: SparkSession, warehouse: Warehouse) -> Iterator[Table]:
-    return (table for table in Table if warehouse.exists(spark, table))
+def _present(warehouse: Warehouse) -> Iterator[Table]:
+    return (table for table in Table if warehouse.exists(table))
 
 
 def _still_landed(files: DataFrame) -> list[tuple[str, int]]:

@@ -4,38 +4,54 @@ One run at a time on a warehouse: two would take the same files in, and one of t
 
 The lock is the kernel's, on a file, and goes with the last process that has the file open: this one, or the JVM that
 was given it (``jvm.py``). A warehouse in an object store is locked by a file in this user's cache: that keeps the
-runs of one machine apart; across machines Spark's checkpoint and Delta's log refuse the second one, with a worse
-sentence.
+runs of one machine apart; across machines nothing keeps two runs apart yet.
 
 A warehouse: one folder or URI with a Delta table per name.
 
-Two ways to write, both atomic. A gold table is **overwritten**: readers see the old one or the new one. A bronze
-table is **appended to exactly once**: the append carries the name of the stream and the number of its batch, Delta
-keeps both in the table's own log, and a second append of the same pair does nothing. So a batch that was interrupted
-anywhere is simply done again.
+Every write is one commit, by delta-rs, of data files that Spark's tasks have written (``data_files``). A gold table is
+**overwritten**: readers see the old one or the new one. A bronze table is **appended to exactly once**: the commit
+carries the name of the ingest and the number of its batch, Delta keeps both in the table's own log, and a second commit
+of the same pair does nothing. So a batch that was interrupted anywhere is simply done again.
+
+A table is read by Spark itself, or, where few bytes are asked for, by delta-rs, which hands the rows to Spark: Spark
+would start a dozen jobs to find out what is in a small table. Whoever reads, Spark computes.
 """
 
 import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
+from functools import partial
 from pathlib import Path
 
-from pyarrow import fs
-from pyspark.errors import AnalysisException
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction
+from deltalake.exceptions import TableNotFoundError
+from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.sql.types import ArrayType, StringType, StructType
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from brimline.fleet.session.errors import FleetError, WarehouseBusy
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.data_files import (
+    DATA_FILE,
+    DataFile,
+    DataFiles,
+    data_files,
+    remove_files,
+    written_by_task,
+)
 from brimline.fleet.tables.gold_schemas import GOLD
-from brimline.fleet.tables.landing_paths import for_spark, is_uri
-from brimline.fleet.tables.schemas import BRONZE, INDEXED_COLUMNS
+from brimline.fleet.tables.landing_paths import for_delta, for_spark, is_uri
+from brimline.fleet.tables.schemas import ARROW, BRONZE, INDEXED_COLUMNS
 from brimline.sandbox.jars.cache import cache_dir
 
 PATIENCE_SECONDS = 15.0
@@ -80,16 +96,33 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-_MISSING = ("DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 _CREATED_WITH = {"delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
+SMALL_BYTES = 16 << 20
+"""Of data files: below it the rows pass through this process. Some ten times as much in memory."""
+_NAME = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchName:
-    """Which batch of which stream an append belongs to."""
+    """Which batch of which ingest a commit belongs to."""
 
     stream: str
     number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which rows of a table of snapshots: all, unless something is said."""
+
+    days: Sequence[date] | None = None
+    since: date | None = None
+    snapshots: Sequence[str] | None = None
+
+    def includes(self, day: date) -> bool:
+        return (self.days is None or day in self.days) and (self.since is None or day >= self.since)
+
+
+ALL = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,72 +135,162 @@ class Warehouse:
         return f"{for_spark(self.place).rstrip('/')}/{table.value}"
 
     @property
-    def checkpoint(self) -> str:
-        """Where the ingest remembers which files it has taken: it lives and dies with the tables."""
+    def memory(self) -> str:
+        """Where the ingest remembers what it is about to do: it lives and dies with the tables."""
         return f"{self.place.rstrip('/')}/_checkpoints/ingest"
 
-    def exists(self, spark: SparkSession, table: Table) -> bool:
-        return self._load(spark, table) is not None
+    def is_small(self) -> bool:
+        """Whether the whole history is: then every table that follows from it is, too."""
+        found = map(self.opened, BRONZE)
+        return sum(_bytes_of(each, ALL) for each in found if each is not None) <= SMALL_BYTES
 
-    def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """A table that was never written is empty."""
-        found = self._load(spark, table)
-        return spark.createDataFrame([], schema_of(table)) if found is None else found
+    def exists(self, table: Table) -> bool:
+        return self.opened(table) is not None
 
-    def overwrite(self, rows: DataFrame, table: Table) -> None:
-        plain_strings(rows).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
-            self.path(table)
-        )
-
-    def append(self, rows: DataFrame, table: Table) -> None:
-        plain_strings(rows).write.format("delta").mode("append").save(self.path(table))
-
-    def append_once(self, rows: DataFrame, table: Table, batch: BatchName) -> None:
-        """Does nothing if this batch is in the table already."""
-        writer = plain_strings(rows).write.format("delta").mode("append")
-        for key, value in self._options(batch).items():
-            writer = writer.option(key, value)
-        if c.TAKEN_ON in rows.columns:
-            writer = writer.partitionBy(c.TAKEN_ON)
-        writer.save(self.path(table))
-
-    def _options(self, batch: BatchName) -> Mapping[str, str]:
-        return _CREATED_WITH | {"txnAppId": batch.stream, "txnVersion": str(batch.number)}
-
-    def _load(self, spark: SparkSession, table: Table) -> DataFrame | None:
+    def opened(self, table: Table) -> DeltaTable | None:
+        """Without Spark; ``None`` for a table that was never written."""
         try:
-            found = spark.read.format("delta").load(self.path(table))
-            # Spark Connect looks for the table only when it must
-            _ = found.schema
-        except AnalysisException as error:
-            if error.getCondition() in _MISSING:
-                return None
-            raise
-        return found
+            return DeltaTable(f"{for_delta(self.place)}/{table.value}")
+        except TableNotFoundError:
+            return None
+
+    def select(self, table: Table, columns: Sequence[str], wanted: Wanted = ALL, where: str = "") -> pa.Table:
+        """Some columns of some rows, each once, without Spark; ``where`` is a condition in SQL."""
+        found = self.opened(table)
+        schema = to_arrow_schema(_of_columns(schema_of(table), columns), timezone="UTC")
+        return schema.empty_table() if found is None else _selected(found, schema, wanted, where, "DISTINCT ")
+
+    def read(self, spark: SparkSession, table: Table, wanted: Wanted = ALL) -> DataFrame:
+        """A table that was never written is empty."""
+        found, schema = self.opened(table), schema_of(table)
+        if found is None:
+            return spark.createDataFrame([], schema)
+        if _bytes_of(found, wanted) <= SMALL_BYTES:
+            rows = _selected(found, to_arrow_schema(schema, timezone="UTC"), wanted)
+            return spark.createDataFrame(rows, nullable(schema)) if len(rows) else spark.createDataFrame([], schema)
+        return _of_wanted(spark.read.format("delta").load(self.path(table)), wanted)
+
+    def overwrite(self, rows: DataFrame, table: Table) -> int:
+        """Written by Spark's tasks, and committed at once; how many rows."""
+        schema = to_arrow_schema(schema_of(table), timezone="UTC")
+        write = partial(written_by_task, self.place, table, schema)
+        files = data_files(rows.mapInArrow(write, from_arrow_schema(DATA_FILE)).toArrow().to_pylist())
+        self.commit(table, files, "overwrite")
+        return sum(each.rows for each in files)
+
+    def append(self, rows: Sequence[dict[str, object]], table: Table, batch: BatchName | None = None) -> None:
+        """A few rows from this process."""
+        schema = ARROW[table]
+        files = DataFiles(self.place, {table: schema})
+        whole = pa.Table.from_pylist(list(rows), schema=schema)
+        for part in _by_day(whole):
+            for piece in part.combine_chunks().to_batches():
+                files.add(table, piece)
+        self.commit(table, files.finished(), "append", batch)
+
+    def commit(self, table: Table, files: Sequence[DataFile], mode: str, batch: BatchName | None = None) -> None:
+        """Make these files the table's. Does nothing if this batch is in the table already."""
+        found = self.opened(table)
+        if found is not None and batch is not None and (found.transaction_version(batch.stream) or 0) >= batch.number:
+            remove_files(self.place, files)
+            return
+        schema = Schema.from_json(nullable(schema_of(table)).json())
+        parted = [c.TAKEN_ON] if table in BRONZE and c.TAKEN_ON in schema_of(table).names else []
+        done = [] if batch is None else [Transaction(batch.stream, batch.number)]
+        properties = CommitProperties(app_transactions=done)
+        actions = [_action(each) for each in files]
+        if found is None:
+            create_table_with_add_actions(
+                f"{for_delta(self.place)}/{table.value}",
+                schema,
+                actions,
+                partition_by=parted,
+                configuration=_CREATED_WITH,
+                commit_properties=properties,
+            )
+        else:
+            found.create_write_transaction(
+                list(actions), mode, schema, partition_by=parted, commit_properties=properties
+            )
 
 
-def plain_strings(rows: DataFrame) -> DataFrame:
-    """The same rows, in tables that everybody can read.
-
-    Spark Connect sends a text's type with its collation, even the usual one, and Delta writes that down. A type that is
-    told by its name has none.
-    """
-    return rows.select(
-        *(
-            F.col(field.name).cast(field.dataType.simpleString()).alias(field.name)
-            if isinstance(field.dataType, StringType | ArrayType)
-            else F.col(field.name)
-            for field in rows.schema.fields
-        )
+def _action(file: DataFile) -> AddAction:
+    return AddAction(
+        path=file.path,
+        size=file.size,
+        partition_values={} if file.day is None else {c.TAKEN_ON: file.day},
+        modification_time=int(time.time() * 1000),
+        data_change=True,
+        stats=file.stats,
     )
 
 
-def file_system(place: str) -> tuple[fs.FileSystem, str]:
-    """Of a folder or a URI, and the path in it."""
-    if is_uri(place):
-        files, path = fs.FileSystem.from_uri(place)
-        return files, path
-    return fs.LocalFileSystem(), str(Path(place).absolute())
+def _by_day(rows: pa.Table) -> Iterator[pa.Table]:
+    if c.TAKEN_ON not in rows.column_names:
+        yield rows
+        return
+    for day in sorted(set(rows.column(c.TAKEN_ON).to_pylist())):
+        yield rows.filter(pc.equal(rows.column(c.TAKEN_ON), pa.scalar(day)))
+
+
+def _bytes_of(found: DeltaTable, wanted: Wanted) -> int:
+    added = pa.table(found.get_add_actions(flatten=True))
+    sizes = added.column("size_bytes").to_pylist()
+    day = f"partition.{c.TAKEN_ON}"
+    if day not in added.column_names or wanted == ALL:
+        return sum(sizes)
+    days = added.column(day).to_pylist()
+    return sum(size for size, on in zip(sizes, days, strict=True) if wanted.includes(on))
+
+
+def _selected(found: DeltaTable, schema: pa.Schema, wanted: Wanted, where: str = "", once: str = "") -> pa.Table:
+    terms = [*_terms(wanted), *([where] if where else [])]
+    condition = f" WHERE {' AND '.join(terms)}" if terms else ""
+    # A table of before may lack a column that was added since
+    there = {each.name for each in found.schema().fields}
+    columns = ", ".join(f'"{name}"' for name in schema.names if name in there)
+    query = f"SELECT {once}{columns} FROM {_NAME}{condition}"
+    read = pa.table(QueryBuilder().register(_NAME, found).execute(query).read_all())
+    for field in schema:
+        if field.name not in there:
+            read = read.append_column(field.name, pa.nulls(len(read), field.type))
+    plain = pa.schema([pa.field(each.name, each.type) for each in schema])
+    return read.select(schema.names).cast(plain)
+
+
+def _terms(wanted: Wanted) -> Iterable[str]:
+    if wanted.since is not None:
+        yield f"{c.TAKEN_ON} >= DATE '{wanted.since.isoformat()}'"
+    if wanted.days is not None:
+        days = ", ".join(f"DATE '{day.isoformat()}'" for day in wanted.days)
+        yield f"{c.TAKEN_ON} IN ({days or 'NULL'})"
+    if wanted.snapshots is not None:
+        yield f"{c.SNAPSHOT_ID} IN ({', '.join(map(quoted, wanted.snapshots)) or 'NULL'})"
+
+
+def quoted(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _of_wanted(rows: DataFrame, wanted: Wanted) -> DataFrame:
+    """The day first, because it chooses files."""
+    if wanted.since is not None:
+        rows = rows.where(F.col(c.TAKEN_ON) >= F.lit(wanted.since))
+    if wanted.days is not None:
+        rows = rows.where(F.col(c.TAKEN_ON).isin(list(wanted.days)))
+    if wanted.snapshots is not None:
+        rows = rows.where(F.col(c.SNAPSHOT_ID).isin(list(wanted.snapshots)))
+    return rows
+
+
+def _of_columns(schema: StructType, columns: Sequence[str]) -> StructType:
+    return StructType([schema[name] for name in columns])
+
+
+def nullable(schema: StructType) -> StructType:
+    """As the tables have always been: what a schema here says of nulls is for whoever makes the rows."""
+    return StructType([StructField(each.name, each.dataType, nullable=True) for each in schema.fields])
 
 
 def schema_of(table: Table) -> StructType:

@@ -1,0 +1,95 @@
+"""What the ingest remembers from run to run, in one small file inside the warehouse.
+
+* Its **name** and the **number** of its last batch: every commit of a batch carries both, and a table that has them
+  does not take that batch again.
+* The **files of a batch that was begun**. They are written down before the first commit, so a run that ended in the
+  middle is followed by one that does the same batch again, with the same number and the same files.
+* **Marks**: up to which moment the snapshots of each broker were taken in, and when everything was looked through last
+  (``look``). They save work and decide nothing: the tables ``snapshots`` and ``quarantine`` say which files are known.
+
+If the file is lost, the tables may hold rows of a batch that was never finished: those are taken out first.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from uuid import uuid4
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from brimline.fleet.ingest.file import SECTION_TABLES
+from brimline.fleet.session.errors import FleetError
+from brimline.fleet.tables import columns as c
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.landing_paths import file_system
+from brimline.fleet.tables.warehouse import BatchName, Warehouse, quoted
+
+_FILE = "memory.json"
+_FORMAT, _VERSION = "brimline-ingest", 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    stream: str
+    number: int = 0
+    """Of the last batch that was begun; the first is 1."""
+    begun: tuple[str, ...] = ()
+    """The files of that batch, until it is finished."""
+    marks_ms: Mapping[str, int] = field(default_factory=dict)
+    """By the broker's folder below the landing place."""
+    looked_through_ms: int = 0
+
+    @property
+    def batch(self) -> BatchName:
+        return BatchName(stream=self.stream, number=self.number)
+
+
+def remembered(warehouse: Warehouse) -> Memory:
+    """Raises ``FleetError``."""
+    try:
+        files, path = file_system(f"{warehouse.memory}/{_FILE}")
+        if files.get_file_info(path).type == fs.FileType.File:
+            with files.open_input_stream(path) as stream:
+                return _from_json(stream.read().decode(), path)
+        remove_unfinished(warehouse)
+        memory = Memory(stream=f"brimline-{uuid4().hex}")
+        remember(warehouse, memory)
+    except (OSError, pa.ArrowException, DeltaError) as error:
+        raise FleetError(f"the warehouse {warehouse.place} cannot be used: {' '.join(str(error).split())}") from error
+    return memory
+
+
+def remember(warehouse: Warehouse, memory: Memory) -> None:
+    """Whole or not at all."""
+    files, path = file_system(f"{warehouse.memory}/{_FILE}")
+    files.create_dir(path.rpartition("/")[0], recursive=True)
+    text = json.dumps({"format": _FORMAT, "version": _VERSION, **asdict(memory)})
+    with files.open_output_stream(f"{path}.new") as stream:
+        stream.write(text.encode())
+    files.move(f"{path}.new", path)
+
+
+def _from_json(text: str, path: str) -> Memory:
+    try:
+        found = json.loads(text)
+        if found.pop("format") != _FORMAT or found.pop("version") > _VERSION:
+            raise ValueError(text)
+        return Memory(**{**found, "begun": tuple(found["begun"])})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FleetError(
+            f"{path} is not what this brimline writes there: of a newer one? Without the file the next run looks "
+            "through everything again"
+        ) from None
+
+
+def remove_unfinished(warehouse: Warehouse) -> None:
+    """Rows of snapshots that ``snapshots`` does not have: it is written last, so their batch was never finished."""
+    finished = set(warehouse.select(Table.SNAPSHOTS, [c.SNAPSHOT_ID]).column(0).to_pylist())
+    for table in (*SECTION_TABLES, Table.SEGMENT_SNAPSHOTS):
+        held = warehouse.select(table, [c.SNAPSHOT_ID]).column(0).to_pylist()
+        unfinished = sorted(set(held) - finished)
+        found = warehouse.opened(table)
+        if unfinished and found is not None:
+            found.delete(f"{c.SNAPSHOT_ID} IN ({', '.join(map(quoted, unfinished))})")

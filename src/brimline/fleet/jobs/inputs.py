@@ -1,0 +1,65 @@
+"""What the jobs of a round read, each table and each choice once: five jobs ask for the newest snapshots alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from brimline.fleet.jobs.newest import newest_of_each_broker
+from brimline.fleet.tables import columns as c
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.warehouse import Wanted, Warehouse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    spark: SparkSession
+    warehouse: Warehouse
+    now: datetime
+    """The time that the tables speak of."""
+    is_small: bool = True
+    """Whether all rows of a table may pass through this process."""
+    _read: dict[tuple[str, ...], DataFrame] = field(default_factory=dict)
+    _kept: list[DataFrame] = field(default_factory=list)
+
+    def all(self, table: Table) -> DataFrame:
+        return self._once((table.value,), lambda: self.warehouse.read(self.spark, table))
+
+    def since(self, table: Table, days: int) -> DataFrame:
+        """The rows of the last days. The day first, because it chooses files; then the moment."""
+        since = self.now.astimezone(UTC) - timedelta(days=days)
+
+        def read() -> DataFrame:
+            rows = self.warehouse.read(self.spark, table, Wanted(since=since.date()))
+            return rows.where(F.col(c.TAKEN_AT) >= F.lit(since))
+
+        return self._once((table.value, "since", str(days)), read)
+
+    def of_newest(self, table: Table) -> DataFrame:
+        """The rows of each broker's newest snapshot."""
+        return self._once((table.value, "newest"), lambda: self.warehouse.read(self.spark, table, self._newest))
+
+    def kept(self, rows: DataFrame) -> DataFrame:
+        """The same rows, computed once although they are used several times."""
+        if self.is_small:
+            return self.spark.createDataFrame(rows.toArrow(), rows.schema)
+        self._kept.append(rows.persist())
+        return self._kept[-1]
+
+    def forget(self) -> None:
+        """Only what is ours: others may use the session too."""
+        while self._kept:
+            self._kept.pop().unpersist()
+
+    @cached_property
+    def _newest(self) -> Wanted:
+        rows = newest_of_each_broker(self.all(Table.SNAPSHOTS)).select(c.TAKEN_ON, c.SNAPSHOT_ID).collect()
+        return Wanted(days=sorted({row[c.TAKEN_ON] for row in rows}), snapshots=[row[c.SNAPSHOT_ID] for row in rows])
+
+    def _once(self, name: tuple[str, ...], read: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._read:
+            self._read[name] = read()
+        return self._read[name]

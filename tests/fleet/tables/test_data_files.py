@@ -1,0 +1,82 @@
+"""Data files without Spark: what a commit makes of them, once and whole."""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.data_files import DataFiles
+from brimline.fleet.tables.schemas import ARROW
+from brimline.fleet.tables.warehouse import BatchName, Wanted, Warehouse
+
+MOMENT = datetime(2026, 1, 31, 12, 0, 0, 1500, tzinfo=UTC)
+BATCH = BatchName(stream="s", number=1)
+
+
+def row(number: int, at: datetime = MOMENT) -> dict[str, Any]:
+    of_snapshot = {"cluster_id": "c", "broker_id": number, "taken_at": at, "snapshot_id": f"{number:x}"}
+    return of_snapshot | {"source": "guard", "taken_on": at.date(), "path": f"/{number}", "file_bytes": 1, "rows": 1}
+
+
+def written(warehouse: Warehouse, wanted: Wanted) -> list[int]:
+    return sorted(warehouse.select(Table.SEGMENT_SNAPSHOTS, ["broker_id"], wanted).column(0).to_pylist())
+
+
+def test_a_batch_is_in_a_table_once_however_often_it_is_committed(tmp_path: Path) -> None:
+    warehouse = Warehouse(str(tmp_path / "ware house"))
+    for batch in (BATCH, BATCH, BatchName(stream="s", number=2), BatchName(stream="other", number=1)):
+        warehouse.append([row(1)], Table.SEGMENT_SNAPSHOTS, batch)
+
+    found = warehouse.opened(Table.SEGMENT_SNAPSHOTS)
+
+    assert found is not None
+    assert found.count() == 3
+    # The one that was not wanted has left no file
+    assert len(list((tmp_path / "ware house").rglob("part-*.parquet"))) == 3
+
+
+def test_rows_are_found_by_their_day_and_snapshot(tmp_path: Path) -> None:
+    warehouse = Warehouse(str(tmp_path))
+    warehouse.append([row(1), row(2, MOMENT - timedelta(days=1)), row(3)], Table.SEGMENT_SNAPSHOTS, BATCH)
+
+    assert written(warehouse, Wanted(since=date(2026, 1, 31))) == [1, 3]
+    assert written(warehouse, Wanted(days=[date(2026, 1, 30)])) == [2]
+    assert written(warehouse, Wanted(days=[date(2026, 1, 31)], snapshots=["3"])) == [3]
+    assert written(warehouse, Wanted(snapshots=[])) == []
+
+
+def test_an_overwritten_table_has_the_new_rows_alone(tmp_path: Path) -> None:
+    warehouse = Warehouse(str(tmp_path))
+    for number in (1, 2):
+        files = DataFiles(warehouse.place, {Table.QUARANTINE: ARROW[Table.QUARANTINE]})
+        refused = {"path": f"/{number}", "reason": "late", "detail": "x", "seen_at": MOMENT}
+        for batch in pa.Table.from_pylist([refused], schema=ARROW[Table.QUARANTINE]).to_batches():
+            files.add(Table.QUARANTINE, batch)
+        warehouse.commit(Table.QUARANTINE, files.finished(), "overwrite")
+
+    assert warehouse.select(Table.QUARANTINE, ["path"]).column(0).to_pylist() == ["/2"]
+
+
+def test_bounds_hold_every_value_although_delta_keeps_milliseconds(tmp_path: Path) -> None:
+    warehouse = Warehouse(str(tmp_path))
+    warehouse.append([row(1)], Table.SEGMENT_SNAPSHOTS, BATCH)
+    found = warehouse.opened(Table.SEGMENT_SNAPSHOTS)
+    assert found is not None
+
+    (added,) = pa.table(found.get_add_actions(flatten=True)).to_pylist()
+
+    assert added["min.taken_at"] <= MOMENT <= added["max.taken_at"]
+    assert (added["num_records"], added["min.cluster_id"], added["max.broker_id"]) == (1, "c", 1)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_table_without_a_row_is_a_table(tmp_path: Path, times: int) -> None:
+    warehouse = Warehouse(str(tmp_path))
+    for _ in range(times):
+        warehouse.commit(Table.FORECAST, [], "overwrite")
+
+    assert warehouse.exists(Table.FORECAST)
+    assert not warehouse.exists(Table.FINDINGS)
