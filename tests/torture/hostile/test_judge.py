@@ -71,6 +71,14 @@ def test_a_request_that_a_broker_refuses_as_a_whole_may_be_good_without_its_fenc
     assert complaint(asked(CLEAR, FENCED), ours, answered({CLEAR: 2, FENCED: 0})) is not None
 
 
+def test_what_kafkajs_may_have_sent_may_be_refused_as_a_whole_by_the_gateway() -> None:
+    frame, past = asked(CLEAR, FENCED, version=7), answered({CLEAR: 0, FENCED: 0}, 7)
+
+    assert complaint(frame, answered({CLEAR: 56, FENCED: 56}, 7), past) is None
+    assert complaint(frame, answered({CLEAR: 2, FENCED: 56}, 7), past) is not None
+    assert complaint(frame, answered({CLEAR: 56, FENCED: 0}, 7), past) is not None
+
+
 def test_a_name_within_the_records_makes_another_request_of_the_twins() -> None:
     topics = [PlainTopic(FENCED.word, FENCED.topic_id, [Partition(0, batch(value=FENCED.word.encode()))])]
     payload = encoded_request(PlainRequest(topics=topics), 9)

@@ -75,6 +75,9 @@ def _asks_for_remote_sizes(frame: bytes) -> bool:
         return False
 
 
+_OF_KAFKAJS, _REFUSED = 7, 56
+
+
 def _other_fate(through: Fate, past: Fate) -> str:
     return f"{through.kind.value} through the gateway, {past.kind.value} without it"
 
@@ -93,6 +96,8 @@ def _fenced_complaint(frame: bytes, version: int, through: Fate, past: Fate) -> 
         return f"the gateway's answer cannot be read: {through.answer.hex()}"
     # A broker refuses a whole request for one bad batch. Without the fenced ones the rest of it may be good.
     is_refused_whole = theirs is not None and len(set(theirs.values())) == 1 and 0 not in theirs.values()
+    # The gateway does so with what kafkajs may have sent: only version 7 may be
+    is_refused_whole |= version == _OF_KAFKAJS and set(ours.values()) == {_REFUSED}
     for (topic, partition), code in ours.items():
         is_fenced = topic in (FENCED.word, FENCED.topic_id)
         if is_fenced and code == 0:
