@@ -1,7 +1,10 @@
 """SASL, TLS and ACLs against real listeners, through the command and its Java-named properties."""
 
+import base64
 import csv
+import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -182,3 +185,45 @@ def tiered_row(sandbox: Sandbox, folder: Path, properties: str) -> dict[str, str
     assert code == 0, errors
     (row,) = (row for row in csv.DictReader(output.splitlines()) if row["topic"] == "tiered")
     return row
+
+
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+@pytest.fixture(scope="module")
+def oauth() -> Iterator[Sandbox]:
+    """The broker takes tokens that nobody has signed, as Kafka does without a validator of its own."""
+    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"operator": "secret"})
+    bearer = f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="broker";'
+    properties = {
+        "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+        "listener.name.client.oauthbearer.sasl.jaas.config": bearer,
+    }
+    with Sandbox(SandboxSpec(volumes=VOLUMES, security=security, properties=properties)) as running:
+        create_topic(running, "orders")
+        yield running
+
+
+def unsigned_token(subject: str, *, seconds: int) -> str:
+    now = int(time.time())
+    claims = {"sub": subject, "iat": now, "exp": now + seconds}
+    parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
+    parts = [base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts]
+    return b".".join([*parts, b""]).decode()
+
+
+def test_a_token_from_a_file_logs_in(oauth: Sandbox, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    properties = (
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        f"sasl.oauthbearer.token.endpoint.url=file://{token}\nsasl.jaas.config={OAUTH_MODULE} required;\n"
+    )
+    token.write_text(unsigned_token("operator", seconds=3600))
+    code, shown, said = log_dirs(oauth, tmp_path, properties, "--output", "csv")
+    assert (code, said) == (0, "")
+    assert "orders" in shown
+
+    token.unlink()
+    code, shown, said = log_dirs(oauth, tmp_path, properties)
+    assert (code, shown) == (1, "")
+    assert f"no token: {token} cannot be read: No such file or directory" in said

@@ -1,4 +1,4 @@
-"""PEM stores by Kafka's rules, proved by shaking hands."""
+"""PEM, JKS and PKCS12 stores by Kafka's rules, proved by shaking hands."""
 
 import os
 import ssl
@@ -10,12 +10,16 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 from brimline.model import BadInput
 from brimline.observe.client.tls import tls_context_of
 from brimline.observe.properties.java_properties import JavaProperties, PropertyEntry, PropertyReader
 from brimline.observe.properties.pem_stores import load_key
+from tests.observe.properties.key_store_files import keytool
+
+STORE_PASSWORD = "open sesame"
 
 
 @cache
@@ -131,6 +135,54 @@ def test_a_key_store_file_holds_key_and_chain(tmp_path: Path) -> None:
     handshake(tls(ssl_keystore_type="PEM", ssl_keystore_location=str(store)), ask_client=True)
 
 
+@pytest.fixture(params=["JKS", "PKCS12"])
+def java_stores(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """A trust store and a key store, as people have them: made by Java's own tool."""
+    chain, key, _ = certificate()
+    pem, source = tmp_path / "ca.pem", tmp_path / "source.p12"
+    pem.write_text(chain)
+    private_key = serialization.load_pem_private_key(key.encode(), None)
+    assert isinstance(private_key, ec.EllipticCurvePrivateKey)
+    encryption = serialization.BestAvailableEncryption(STORE_PASSWORD.encode())
+    leaf = x509.load_pem_x509_certificate(chain.encode())
+    source.write_bytes(pkcs12.serialize_key_and_certificates(b"us", private_key, leaf, None, encryption))
+    kind, trust, own = request.param, tmp_path / "trust", tmp_path / "own"
+    store = ("-storetype", kind, "-storepass", STORE_PASSWORD)
+    keytool("-importcert", "-noprompt", "-alias", "ca", "-file", str(pem), "-keystore", str(trust), *store)
+    keytool(
+        *("-importkeystore", "-noprompt", "-srckeystore", str(source), "-srcstoretype", "PKCS12"),
+        *("-srcstorepass", STORE_PASSWORD, "-destkeystore", str(own)),
+        *("-deststoretype", kind, "-deststorepass", STORE_PASSWORD),
+    )
+    return {
+        "ssl.truststore.type": kind,
+        "ssl.truststore.location": str(trust),
+        "ssl.truststore.password": STORE_PASSWORD,
+        "ssl.keystore.type": kind,
+        "ssl.keystore.location": str(own),
+        "ssl.keystore.password": STORE_PASSWORD,
+    }
+
+
+def test_javas_own_stores_are_read(java_stores: dict[str, str]) -> None:
+    handshake(context_of(java_stores), ask_client=True)
+
+
+def test_without_a_type_the_bytes_tell(java_stores: dict[str, str]) -> None:
+    untold = {key: value for key, value in java_stores.items() if not key.endswith(".type")}
+
+    handshake(context_of(untold), ask_client=True)
+
+
+@pytest.mark.parametrize("store", ["truststore", "keystore"])
+def test_a_wrong_password_of_a_store_is_named_and_not_shown(java_stores: dict[str, str], store: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        context_of(java_stores | {f"ssl.{store}.password": "not the one"})
+
+    assert f"ssl.{store}.password does not open it" in str(refused.value)
+    assert "not the one" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -138,7 +190,8 @@ def test_a_key_store_file_holds_key_and_chain(tmp_path: Path) -> None:
         ({"ssl_key_password": "wrong"}, "ssl.key.password does not open the key"),
         ({"ssl_keystore_password": "x"}, "a PEM store has no password of its own"),
         ({"ssl_keystore_location": "/k.pem"}, "ssl.keystore.location is given too"),
-        ({"ssl_keystore_type": "PKCS12"}, "a PKCS12 store cannot be read"),
+        ({"ssl_keystore_type": "PKCS12"}, "inline text is PEM: set ssl.keystore.type=PEM"),
+        ({"ssl_keystore_type": "BCFKS"}, "allowed: JKS, PKCS12, PEM"),
         ({"ssl_keystore_certificate_chain": ""}, "ssl.keystore.certificate.chain, which belongs to it, is missing"),
     ],
 )

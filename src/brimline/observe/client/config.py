@@ -22,7 +22,8 @@ from datetime import timedelta
 from enum import Enum
 
 from brimline.model.failures import BadInput
-from brimline.observe.client.login import Login, login_of
+from brimline.observe.client.login import OAUTH_CLASSES, Login, login_of
+from brimline.observe.client.oauth import TokenProvider, TokenSource
 from brimline.observe.client.tls import tls_context_of
 from brimline.observe.properties.java_properties import JavaProperties, PropertyReader
 
@@ -32,6 +33,7 @@ REFUSED: Mapping[str, str] = {
     "sasl.client.callback.handler.class": "Java classes cannot be loaded here",
     "sasl.login.callback.handler.class": "Java classes cannot be loaded here",
     "sasl.login.class": "Java classes cannot be loaded here",
+    "sasl.oauthbearer.jwt.retriever.class": "Java classes cannot be loaded here",
     "security.providers": "Java security providers cannot be loaded here",
     "ssl.cipher.suites": "Java's cipher suite names have no exact counterpart in OpenSSL",
     "ssl.engine.factory.class": "Java classes cannot be loaded here",
@@ -114,6 +116,7 @@ class ClientConfig:
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
     sasl_password: str | None = field(default=None, repr=False)
+    token_source: TokenSource | None = None
     request_timeout: timedelta = timedelta(seconds=30)
     api_timeout: timedelta | None = None  # default.api.timeout.ms, where given: the deadline of a whole call
     connection_setup_timeout: timedelta = timedelta(seconds=10)
@@ -128,7 +131,8 @@ class ClientConfig:
         """The configuration for these servers (``host:port``, which win over the file's, as in Java) and properties."""
         reader = PropertyReader(properties if properties is not None else JavaProperties())
         for key, reason in REFUSED.items():
-            if reader.text(key):
+            value = reader.text(key)
+            if value and value not in OAUTH_CLASSES.get(key, ()):
                 raise reader.refusal(key, f"cannot be honoured: {reason}")
         name = reader.choice("security.protocol", [each.value for each in SecurityProtocol], fold_case=True)
         protocol = SecurityProtocol(name or "PLAINTEXT")
@@ -141,6 +145,7 @@ class ClientConfig:
             sasl_mechanism=login.mechanism if login else None,
             sasl_username=login.username if login else None,
             sasl_password=login.password if login else None,
+            token_source=login.token_source if login else None,
             api_timeout=reader.duration("default.api.timeout.ms"),
             dns_lookup=reader.choice("client.dns.lookup", _DNS_LOOKUPS) or _DNS_LOOKUPS[0],
             warnings=tuple(_warnings(reader)),
@@ -159,6 +164,7 @@ class ClientConfig:
             "sasl_plain_password": self.sasl_password,
             "request_timeout_ms": _milliseconds(self.request_timeout),
             "client_dns_lookup": self.dns_lookup,
+            **({} if self.token_source is None else {"sasl_oauth_token_provider": TokenProvider(self.token_source)}),
         }
 
     def kafka_python_connection_options(self) -> dict[str, object]:

@@ -11,6 +11,7 @@ from kafka import errors as client_errors
 
 from brimline.model import Failure, FailureKind
 from brimline.observe.client.config import SecurityProtocol
+from brimline.observe.client.oauth import TokenError
 from brimline.wire.primitives import WireError
 
 _ERRNO = re.compile(r"\b(\d+) (E[A-Z]+)\b")
@@ -31,6 +32,8 @@ def failure_of(error: BaseException, who: str, security_protocol: SecurityProtoc
     match error:
         case client_errors.KafkaTimeoutError() | client_errors.RequestTimedOutError():
             return _failure(FailureKind.TIMED_OUT, who, "did not answer in time")
+        case TokenError():
+            return _failure(FailureKind.NOT_AUTHENTICATED, who, f"was not asked: {text}")
         case client_errors.UnsupportedSaslMechanismError():
             return _failure(FailureKind.NOT_AUTHENTICATED, who, f"does not offer this SASL mechanism ({text})")
         case client_errors.SaslAuthenticationFailedError() | client_errors.IllegalSaslStateError():

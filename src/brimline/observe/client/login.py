@@ -6,14 +6,16 @@ Kafka reads this property with a tokenizer of its own (``java.io.StreamTokenizer
 its rules are the ones people's files have been written against: a value is a word or a quoted string, ``\`` escapes
 inside quotes, ``//`` and ``/* */`` are comments, and a bare number is no value, so ``password=123`` must be quoted.
 
-SASL: mechanism, user name and password from a client's properties.
+SASL: mechanism, and user name and password or the source of a token, from a client's properties.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from brimline.model.failures import BadInput
+from brimline.observe.client.oauth import TokenSource
 from brimline.observe.properties.java_properties import PropertyReader
 
 _OPTIONS = ("username", "password", "tokenauth")
@@ -125,45 +127,96 @@ def _quoted(config: str, start: int) -> tuple[str, int]:
     return "".join(text), position
 
 
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER = "OAUTHBEARER"
+_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = (*_BY_PASSWORD, OAUTHBEARER)
 
 # Java lets either module serve any mechanism that needs a name and a password.
 LOGIN_MODULES = (
     "org.apache.kafka.common.security.plain.PlainLoginModule",
     "org.apache.kafka.common.security.scram.ScramLoginModule",
 )
+_OAUTH = "org.apache.kafka.common.security.oauthbearer"
+_OAUTH_MODULE = f"{_OAUTH}.OAuthBearerLoginModule"
+OAUTH_CLASSES: Mapping[str, tuple[str, ...]] = {
+    "sasl.login.callback.handler.class": (
+        f"{_OAUTH}.OAuthBearerLoginCallbackHandler",
+        f"{_OAUTH}.secured.OAuthBearerLoginCallbackHandler",
+    ),
+    "sasl.oauthbearer.jwt.retriever.class": (
+        f"{_OAUTH}.DefaultJwtRetriever",
+        f"{_OAUTH}.ClientCredentialsJwtRetriever",
+        f"{_OAUTH}.FileJwtRetriever",
+    ),
+}
+"""What these classes of Java's do is done here as well."""
+_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+_CLIENT = "sasl.oauthbearer.client.credentials.client"
+_GSSAPI = "GSSAPI (Kerberos) cannot be honoured: no library for it is part of Brimline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
+    """By name and password, or by a token."""
+
     mechanism: str
-    username: str
-    password: str = field(repr=False)
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token_source: TokenSource | None = None
 
 
 def login_of(reader: PropertyReader) -> Login:
     allowed = ", ".join(MECHANISMS)
     mechanism = reader.text("sasl.mechanism")
     if mechanism is None:
-        raise BadInput(
-            f"sasl.mechanism is missing; Kafka's default is GSSAPI, which cannot be honoured; allowed: {allowed}"
-        )
+        raise BadInput(f"sasl.mechanism is missing; Kafka's default is GSSAPI, and {_GSSAPI}; allowed: {allowed}")
     if mechanism not in MECHANISMS:
-        raise reader.refusal("sasl.mechanism", f"cannot be honoured; allowed: {allowed}")
-    config = reader.text("sasl.jaas.config")
-    if config is None:
-        raise BadInput(f"sasl.jaas.config is missing: {mechanism} takes the user name and password from it")
-    try:
-        module = parse_jaas_config(config)
-    except ValueError as failure:
-        raise reader.refusal("sasl.jaas.config", str(failure)) from failure
-    if module.name not in LOGIN_MODULES:
-        raise reader.refusal(
-            "sasl.jaas.config", f"{shown_module(module.name)} cannot be honoured; allowed: {', '.join(LOGIN_MODULES)}"
-        )
+        why = _GSSAPI if mechanism == "GSSAPI" else "cannot be honoured"
+        raise reader.refusal("sasl.mechanism", f"{why}; allowed: {allowed}")
+    if mechanism == OAUTHBEARER:
+        return Login(mechanism=mechanism, token_source=_token_source(reader))
+    module = _module(reader, LOGIN_MODULES, f"{mechanism} takes the user name and password from it")
     if module.options.get("tokenauth", "").lower() == "true":
         raise reader.refusal("sasl.jaas.config", "tokenauth cannot be honoured: log in with a user name and password")
     for option in ("username", "password"):
         if option not in module.options:
             raise reader.refusal("sasl.jaas.config", f"the option {option} is missing")
     return Login(mechanism=mechanism, username=module.options["username"], password=module.options["password"])
+
+
+def _module(reader: PropertyReader, allowed: Sequence[str], what_for: str) -> LoginModule:
+    config = reader.text("sasl.jaas.config")
+    if config is None:
+        raise BadInput(f"sasl.jaas.config is missing: {what_for}")
+    try:
+        module = parse_jaas_config(config)
+    except ValueError as failure:
+        raise reader.refusal("sasl.jaas.config", str(failure)) from failure
+    if module.name not in allowed:
+        raise reader.refusal(
+            "sasl.jaas.config", f"{shown_module(module.name)} cannot be honoured; allowed: {', '.join(allowed)}"
+        )
+    return module
+
+
+def _token_source(reader: PropertyReader) -> TokenSource:
+    url = reader.text(_ENDPOINT)
+    if url is None:
+        raise BadInput(f"{_ENDPOINT} is missing: OAUTHBEARER takes the token from there (https:, http: or file:)")
+    scheme = url.partition(":")[0].lower()
+    if scheme not in ("https", "http", "file"):
+        raise reader.refusal(_ENDPOINT, "allowed: an address that begins with https:, http: or file:")
+    options = _module(reader, (_OAUTH_MODULE,), "Kafka's clients want it, with the module of OAUTHBEARER").options
+    client = reader.text(f"{_CLIENT}.id") or options.get("clientId", "")
+    secret = reader.text(f"{_CLIENT}.secret") or options.get("clientSecret", "")
+    if scheme != "file" and not (client and secret):
+        raise BadInput(
+            f"no client is named: give {_CLIENT}.id and .secret, or clientId and clientSecret in sasl.jaas.config"
+        )
+    return TokenSource(
+        url=url,
+        client_id=client,
+        client_secret=secret,
+        scope=reader.text("sasl.oauthbearer.scope") or options.get("scope"),
+        timeout=reader.duration("sasl.login.read.timeout.ms") or timedelta(seconds=10),
+    )

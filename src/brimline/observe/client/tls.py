@@ -1,7 +1,7 @@
 """TLS: trust store, key store and protocol versions from a client's properties.
 
-Only PEM stores can be read, under Kafka's own rules for them (a location or inline text, never both; no store
-password). For the other formats the refusal says how to convert.
+PEM stores go by Kafka's own rules for them (a location or inline text, never both; no store password). JKS, which is
+Kafka's default, and PKCS12 are read as the gateway reads a broker's (``properties.key_stores``).
 """
 
 import ssl
@@ -9,14 +9,10 @@ from pathlib import Path
 
 from brimline.model.failures import BadInput
 from brimline.observe.properties.java_properties import PropertyReader
+from brimline.observe.properties.key_stores import KeyStoreSettings, read_key_store, read_trust_store
 from brimline.observe.properties.pem_stores import load_key, load_trusted, new_context
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_TO_PEM = {
-    "truststore": "keytool -list -rfc -keystore {store} > truststore.pem",
-    "keystore": "keytool -importkeystore -srckeystore {store} -destkeystore keystore.p12 -deststoretype PKCS12"
-    " && openssl pkcs12 -in keystore.p12 -out keystore.pem",
-}
 
 
 def tls_context_of(reader: PropertyReader) -> ssl.SSLContext:
@@ -45,7 +41,11 @@ def _trust(context: ssl.SSLContext, reader: PropertyReader) -> None:
         context.load_default_certs()
         return
     try:
-        load_trusted(context, _pem(reader, key))
+        if _is_pem(reader, "truststore"):
+            trusted = _pem(reader, key)
+        else:
+            trusted = read_trust_store(_bytes(reader, key), reader.text("ssl.truststore.password"))
+        load_trusted(context, trusted)
     except ValueError as failure:
         raise reader.refusal(key, str(failure)) from failure
 
@@ -59,6 +59,9 @@ def _identify(context: ssl.SSLContext, reader: PropertyReader) -> None:
         return
     if key == "ssl.keystore.key" and not reader.text(chain_key):
         raise reader.refusal(key, f"{chain_key}, which belongs to it, is missing")
+    if not _is_pem(reader, "keystore"):
+        _identify_by_java_store(context, reader, key)
+        return
     private_key = _pem(reader, key)
     chain = private_key if key == "ssl.keystore.location" else _pem(reader, chain_key)
     try:
@@ -67,20 +70,38 @@ def _identify(context: ssl.SSLContext, reader: PropertyReader) -> None:
         raise reader.refusal(key, str(failure)) from failure
 
 
+def _identify_by_java_store(context: ssl.SSLContext, reader: PropertyReader, key: str) -> None:
+    material = read_key_store(
+        KeyStoreSettings(
+            where=f"{reader.properties.entry(key).where}: {key}",
+            is_pem=False,
+            location=reader.text(key),
+            store_password=reader.text("ssl.keystore.password"),
+            key_password=reader.text("ssl.key.password"),
+        )
+    )
+    try:
+        load_key(context, private_key=material.private_key, chain=material.chain, password=material.password)
+    except ValueError as failure:
+        raise reader.refusal(key, str(failure)) from failure
+
+
+def _is_pem(reader: PropertyReader, store: str) -> bool:
+    return (reader.text(f"ssl.{store}.type") or "JKS").upper() == "PEM"
+
+
 def _source(reader: PropertyReader, store: str, inline_key: str) -> str | None:
-    """The key that holds the PEM text or its file's name; ``None`` when no such store is given."""
+    """The key that holds the PEM text or a store's file name; ``None`` when no such store is given."""
     location_key, type_key, password_key = (f"ssl.{store}.{part}" for part in ("location", "type", "password"))
     location, inline = reader.text(location_key), reader.text(inline_key)
     if not location and not inline:
         return None
-    store_type = reader.text(type_key) or "JKS"
-    if store_type != "PEM":
-        convert = _TO_PEM[store].format(store=location or "STORE")
-        missing = "" if type_key in reader.properties else f" ({type_key} is missing; Kafka's default is JKS)"
-        raise reader.refusal(
-            location_key if location else inline_key,
-            f"a {store_type} store cannot be read{missing}; convert it with: {convert} and set {type_key}=PEM",
-        )
+    reader.choice(type_key, ["JKS", "PKCS12", "PEM"], fold_case=True)
+    if not _is_pem(reader, store):
+        if not location:
+            missing = "" if type_key in reader.properties else "; Kafka's default is JKS"
+            raise reader.refusal(inline_key, f"inline text is PEM: set {type_key}=PEM{missing}")
+        return location_key
     if location and inline:
         raise reader.refusal(inline_key, f"{location_key} is given too; one of them must go")
     if reader.text(password_key):
@@ -91,11 +112,15 @@ def _source(reader: PropertyReader, store: str, inline_key: str) -> str | None:
 
 
 def _pem(reader: PropertyReader, key: str) -> str:
-    value = reader.text(key) or ""
     if not key.endswith(".location"):
-        return value
+        return reader.text(key) or ""
+    return _bytes(reader, key).decode("utf-8", "replace")
+
+
+def _bytes(reader: PropertyReader, key: str) -> bytes:
+    value = reader.text(key) or ""
     try:
-        return Path(value).read_text(encoding="utf-8", errors="replace")
+        return Path(value).read_bytes()
     except OSError as failure:
         where = reader.properties.entry(key).where
         raise BadInput(f"{where}: {key}: cannot read {value}: {failure.strerror}") from failure

@@ -13,6 +13,7 @@ the salt, and a SHA-1 sum of the key that shows whether the password was right.
 
 import hashlib
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAGIC = b"\xfe\xed\xfe\xed"
@@ -35,33 +36,57 @@ class JksKey:
 def read_jks(data: bytes, *, store_password: str | None, key_password: str) -> list[JksKey]:
     """The private keys in a store; ``ValueError`` says why it cannot be read. Without a store password nobody can tell
     whether it was tampered with, which Java accepts too."""
-    if not data.startswith(MAGIC) or len(data) < 12 + _SUM:
-        raise ValueError("it is no JKS key store")
-    body, checksum = data[:-_SUM], data[-_SUM:]
-    if store_password is not None and hashlib.sha1(_utf_16(store_password) + _WHITENER + body).digest() != checksum:
-        raise ValueError("ssl.keystore.password does not open it, or it is damaged")
+    entries = _opened(data, store_password, "ssl.keystore.password")
     try:
-        return _entries(body, key_password)
+        return [
+            JksKey(alias=entry.alias, private_key=_unprotected(entry.protected, key_password), chain=entry.chain)
+            for entry in entries
+            if entry.protected is not None
+        ]
     except (struct.error, IndexError) as damage:
         raise ValueError("it is damaged") from damage
 
 
-def _entries(body: bytes, key_password: str) -> list[JksKey]:
+def read_trusted_jks(data: bytes, store_password: str | None) -> list[bytes]:
+    """Whom Java trusts by this store: its trusted certificates, and the leaf of each key; DER."""
+    return [entry.chain[0] for entry in _opened(data, store_password, "ssl.truststore.password") if entry.chain]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """``protected``: the private key, ``None`` for a trusted certificate, which is a chain of one."""
+
+    alias: str
+    protected: bytes | None = field(repr=False)
+    chain: tuple[bytes, ...]
+
+
+def _opened(data: bytes, store_password: str | None, key: str) -> list[_Entry]:
+    if not data.startswith(MAGIC) or len(data) < 12 + _SUM:
+        raise ValueError("it is no JKS key store")
+    body, checksum = data[:-_SUM], data[-_SUM:]
+    if store_password is not None and hashlib.sha1(_utf_16(store_password) + _WHITENER + body).digest() != checksum:
+        raise ValueError(f"{key} does not open it, or it is damaged")
+    try:
+        return list(_entries(body))
+    except (struct.error, IndexError) as damage:
+        raise ValueError("it is damaged") from damage
+
+
+def _entries(body: bytes) -> Iterator[_Entry]:
     reader = _Reader(body, 4)
     version, count = reader.number(">I"), reader.number(">I")
-    keys = []
     for _ in range(count):
         tag, alias = reader.number(">I"), reader.text()
         reader.number(">Q")
         if tag == _KEY_ENTRY:
             protected = reader.sized()
             chain = tuple(_certificate(reader, version) for _ in range(reader.number(">I")))
-            keys.append(JksKey(alias=alias, private_key=_unprotected(protected, key_password), chain=chain))
+            yield _Entry(alias=alias, protected=protected, chain=chain)
         elif tag == _TRUSTED_ENTRY:
-            _certificate(reader, version)
+            yield _Entry(alias=alias, protected=None, chain=(_certificate(reader, version),))
         else:
             raise ValueError("it is damaged, or its format is newer than what is known here")
-    return keys
 
 
 def _certificate(reader: "_Reader", version: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The key and certificates that a broker shows at a listener, read from the broker's own settings.
+"""The key and certificates that a broker shows at a listener, read from the broker's own settings; and trust stores.
 
 Kafka's rules: a listener's own ``listener.name.<name>.ssl.*`` wins over ``ssl.*``; the format is PEM (a file, or inline
 text), PKCS12 or JKS, which is the default. Java opens a PKCS12 file under the name of JKS and the other way round, so
@@ -37,6 +37,9 @@ _KEYS = (
 )
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _DER_SEQUENCE = b"\x30"
+_NEEDS_CRYPTOGRAPHY = (
+    "a PKCS12 store is opened with the cryptography package, which is not installed: pip install 'brimline[gateway]'"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +132,17 @@ def read_key_store(settings: KeyStoreSettings) -> KeyMaterial:
         raise settings.refusal(str(failure)) from failure
 
 
+def read_trust_store(data: bytes, password: str | None) -> str:
+    """All that a JKS or PKCS12 store trusts, as PEM; ``ValueError`` says why it cannot be read."""
+    if data.startswith(_DER_SEQUENCE):
+        try:
+            from brimline.observe.properties.pkcs12_store import read_trusted_pkcs12
+        except ModuleNotFoundError as missing:
+            raise ValueError(_NEEDS_CRYPTOGRAPHY) from missing
+        return "".join(read_trusted_pkcs12(data, password))
+    return "".join(_pem("CERTIFICATE", each) for each in jks_store.read_trusted_jks(data, password))
+
+
 def _of_listener(properties: JavaProperties, listener: str) -> JavaProperties:
     """Under the plain names, what counts for this listener."""
     common = [properties.entry(key) for key in _KEYS if key in properties]
@@ -201,7 +215,7 @@ def _from_jks(data: bytes, settings: KeyStoreSettings) -> KeyMaterial:
         key_password=settings.key_password or settings.store_password or "",
     )
     if len(keys) != 1 or not keys[0].chain:
-        raise ValueError(f"it holds {len(keys)} private keys with a certificate; the gateway needs exactly one")
+        raise ValueError(f"it holds {len(keys)} private keys with a certificate; exactly one is needed")
     return KeyMaterial(
         private_key=_pem("PRIVATE KEY", keys[0].private_key),
         chain="".join(_pem("CERTIFICATE", certificate) for certificate in keys[0].chain),
@@ -212,10 +226,7 @@ def _from_pkcs12(data: bytes, settings: KeyStoreSettings) -> KeyMaterial:
     try:
         from brimline.observe.properties.pkcs12_store import read_pkcs12
     except ModuleNotFoundError as missing:
-        raise ValueError(
-            "a PKCS12 store is opened with the cryptography package, which is not installed: "
-            "pip install 'brimline[gateway]'"
-        ) from missing
+        raise ValueError(_NEEDS_CRYPTOGRAPHY) from missing
     private_key, chain = read_pkcs12(data, settings.store_password)
     return KeyMaterial(private_key=private_key, chain="".join(chain))
 

@@ -5,14 +5,25 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509 import Certificate
 
 
-def read_pkcs12(data: bytes, password: str | None) -> tuple[str, list[str]]:
-    """The private key and its chain, the leaf first, as PEM; ``ValueError`` says why there is none."""
+def read_trusted_pkcs12(data: bytes, password: str | None) -> list[str]:
+    """Every certificate in it, as PEM; ``ValueError`` says why it cannot be read."""
+    store = _opened(data, password, "ssl.truststore.password")
+    found = [*([store.cert] if store.cert is not None else []), *store.additional_certs]
+    return [each.certificate.public_bytes(Encoding.PEM).decode("ascii") for each in found]
+
+
+def _opened(data: bytes, password: str | None, key: str) -> pkcs12.PKCS12KeyAndCertificates:
     try:
-        store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
+        return pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except UnsupportedAlgorithm as failure:
         raise ValueError(f"it is encrypted in a way that OpenSSL does not know ({failure})") from failure
     except ValueError as failure:
-        raise ValueError("ssl.keystore.password does not open it, or it is no PKCS12 or JKS store") from failure
+        raise ValueError(f"{key} does not open it, or it is no PKCS12 or JKS store") from failure
+
+
+def read_pkcs12(data: bytes, password: str | None) -> tuple[str, list[str]]:
+    """The private key and its chain, the leaf first, as PEM; ``ValueError`` says why there is none."""
+    store = _opened(data, password, "ssl.keystore.password")
     if store.key is None or store.cert is None:
         raise ValueError("it holds no private key with a certificate")
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
