@@ -19,13 +19,14 @@ from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.torture.clients.table import CLIENTS, JAVA_3, JAVA_4, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.cluster import admin, create_topic
-from tests.integration.full_disks import NEVER_LATE, wait_for_refusal
+from tests.integration.full_disks import NEVER_LATE, end_offset, wait_for_refusal
 from tests.integration.gateway_clients.groups import Group, consuming
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back, verify_transactions
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, write_gateway_config
 from tests.integration.kafka_clients import kafka_admin, kafka_consumer, kafka_producer
 from tests.integration.raw_kafka import framed, raw_connection, request
+from tests.integration.raw_produce import raw_producer
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import (
     FIRST_VERSION_WITH_TOPIC_ID,
@@ -168,6 +169,20 @@ def test_with_44_the_application_is_told_at_once_and_why(sandbox: Sandbox, front
     assert failed | load.acked() == set(range(load.sent))
     stored = verify_read_back(sandbox, load)[0]
     assert not failed & set(stored)
+
+
+def test_with_128_the_answer_is_the_kips_own_number(sandbox: Sandbox, fronting: RunningGateway) -> None:
+    """What clients make of it depends on their age: since Kafka 4.0 it is another error."""
+    create_topic(sandbox, "numbered")
+    with rejecting_with(sandbox, fronting, 128), raw_producer(sandbox.bootstrap_servers) as producer:
+        open_answer = producer.produce([("numbered", 0)])["numbered", 0]
+        with fence(fronting, topic="numbered"):
+            fenced_answer = producer.produce([("numbered", 0)])["numbered", 0]
+        stored = end_offset(sandbox, "numbered")
+
+    assert (open_answer.code, fenced_answer.code) == (0, 128)
+    assert fenced_answer.text == f"fenced by hand: {WHY}"
+    assert stored == 1
 
 
 def test_transactions_wait_for_the_release_and_commit(sandbox: Sandbox, fronting: RunningGateway) -> None:

@@ -103,7 +103,7 @@ def test_a_broker_from_before_tiered_storage_has_the_plain_figures(tmp_path: Pat
 
 
 def test_auto_does_not_double_what_the_broker_publishes_rightly(sandbox: Sandbox, tmp_path: Path) -> None:
-    with guard(sandbox, tmp_path / "log") as running:
+    with guard(sandbox, tmp_path / "log", {"brimline.metrics.publish": "auto"}) as running:
         if sandbox.spec.version == "4.3.1":
             eventually(lambda: published(running) == {PLAIN: set(), TOTAL: {"forever"}, LOCAL: {"forever"}})
         else:
