@@ -23,8 +23,10 @@ from brimline.act.ledger.state import TrimPhase
 from brimline.act.move_pause import KEY, PauseRecord
 from brimline.act.plan_file import BadPlanFile, load_plan
 from brimline.act.replica_throttle import ThrottleRecord
+from brimline.act.seen_settings import SeenFile
 from brimline.cli.status.state import read_state
 from brimline.decide.admission import FenceCause
+from brimline.decide.reclaim.holding import Seen
 from brimline.fleet.planner.broker_snapshot import read_broker
 from brimline.fleet.planner.plan_files import filed_plan
 from brimline.gateway.client import GatewayClient
@@ -188,6 +190,21 @@ def test_a_pause_of_reclaim(tmp_path: Path, content: bytes) -> None:
     pause.path.write_bytes(content)
 
     assert pause.read() is not None
+
+
+def test_what_reclaim_has_seen(tmp_path: Path) -> None:
+    file, seen = SeenFile(tmp_path, 1, "/data/a"), Seen(settings="ceiling 80 %", foreign_bytes=7)
+    file.write(seen)
+
+    assert json.loads(file.path.read_text()) == {
+        "version": 1,
+        "logDir": "/data/a",
+        "settings": "ceiling 80 %",
+        "foreignBytes": 7,
+    }
+    assert file.read() == seen
+    file.path.write_text(json.dumps({**json.loads(file.path.read_text()), "version": 2}))
+    assert file.read() == Seen()
 
 
 def test_a_pause_of_moves(state_dir: Path) -> None:

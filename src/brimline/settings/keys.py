@@ -239,6 +239,39 @@ RECLAIM_CURABLE = Key(
         "its fence (disk.max.used.percent, disk.min.free.bytes); else everything that may go does."
     ),
 )
+RECLAIM_FOREIGN_PERCENT = Key(
+    name="brimline.reclaim.foreign.jump.percent",
+    kind=KeyKind.INT,
+    default=5,
+    kip_61=-1,
+    low=-1,
+    high=100,
+    sentence=(
+        "When files that are not Kafka's have grown by more than this percentage of a volume since the last look, "
+        "reclaim waits (brimline.reclaim.hold.ms), as long as the disk is below its fence; -1: never."
+    ),
+)
+RECLAIM_HOLD_PERCENT = Key(
+    name="brimline.reclaim.hold.percent",
+    kind=KeyKind.INT,
+    default=10,
+    kip_61=-1,
+    low=-1,
+    high=100,
+    sentence=(
+        "When changed settings of reclaim would delete more than this percentage of a volume, they are held "
+        "(brimline.reclaim.hold.ms), as long as the disk is below its fence; -1: never."
+    ),
+)
+RECLAIM_HOLD_MS = Key(
+    name="brimline.reclaim.hold.ms",
+    kind=KeyKind.LONG,
+    default=3_600_000,
+    sentence=(
+        "How long reclaim waits for brimline reclaim --apply after such a change; unchanged for so long, it counts as "
+        "confirmed."
+    ),
+)
 BALLAST_BYTES = Key(
     name="brimline.ballast.bytes",
     kind=KeyKind.LONG,

@@ -17,6 +17,7 @@ from brimline.act.device_lock import DeviceLock
 from brimline.act.ledger.entries import Entry, Recorded
 from brimline.act.ledger.files import read_history
 from brimline.act.ledger.ledger import Ledger
+from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.files import files_left
 from brimline.act.trims.rules import PartitionNow, Problem
 from brimline.decide.disk_state import DiskLimits, DiskState
@@ -246,6 +247,7 @@ class Guarded:
             files_left=files_left,
             groups=broker.groups,
             lock=self.lock,
+            seen=SeenFile(state_dir, 1, str(broker.log_dir)),
             chance=lambda: self.chance,
             by="guard",
         )

@@ -237,6 +237,17 @@ def test_a_ceiling_that_cannot_be_held_is_a_problem_with_topics_and_cures() -> N
     assert cures[2].startswith("minimum retention: 150 MiB, 15.0 % (clicks 150 MiB): lower brimline.reclaim.min")
 
 
+def test_what_the_guard_would_hold_is_said() -> None:
+    held = CEILING + NO_FENCE + "brimline.reclaim.hold.percent=10\n"
+    large, small = log("orders", 60, 60, 60, 1), log("orders", 40, 40, 1)
+
+    notes = said(surveyed(held, large, usable=90 * MIB), Weight.NOTE)
+
+    assert any("120 MiB would go by and by, more than 10 % of the volume" in note for note in notes)
+    assert not any("by and by" in note for note in said(surveyed(held, small), Weight.NOTE))
+    assert not any("by and by" in note for note in said(surveyed(CEILING + NO_FENCE, large), Weight.NOTE))
+
+
 def test_a_hanging_transaction_is_named_with_the_command_that_ends_it() -> None:
     careful = CEILING + NO_FENCE + "brimline.reclaim.protect.transactions=true\n"
     hanging = log("orders", 10, 20, 30, 1, lastStableOffset=7)

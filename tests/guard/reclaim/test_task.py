@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from brimline.act.ledger.entries import CameBack, GivenUp, GivenUpTrim, Paused, Plan, Requested, Resumed
+from brimline.act.seen_settings import SeenFile
 from brimline.decide.disk_state import DiskState
+from brimline.decide.reclaim.holding import HoldRules, Seen
 from brimline.guard.reclaim.cycles import LEFT_BEHIND, SUPERSEDED
 from brimline.guard.reclaim.report import Doing
 from brimline.guard.reclaim.task import JITTER, RETRY
@@ -587,3 +589,97 @@ def test_without_a_ceiling_there_is_no_ledger(broker: SmallBroker, tmp_path: Pat
 
     assert off.run(300).doing is Doing.OFF
     assert not (tmp_path / "state").exists()
+
+
+# What waits for a person ---------------------------------------------------------------------------------------------
+
+HELD = HoldRules(settings_percent=10, foreign_percent=5, seconds=3600.0)
+
+
+def holding(guarded: Guarded, ceiling: int) -> None:
+    policy = ReclaimPolicy(ceiling_percent=ceiling, max_used_percent=95)
+    guarded.settings = replace(guarded.settings, policy=policy, hold=HELD)
+
+
+def test_a_change_that_would_delete_much_is_held_until_it_has_stood_for_so_long(
+    broker: SmallBroker, guarded: Guarded
+) -> None:
+    holding(guarded, 58)
+    small = guarded.run(10)
+    broker.retention_pass()
+    guarded.run(60)
+    before = trimmed(broker)
+    holding(guarded, 8)
+    held = guarded.run(3500)
+
+    assert small.doing is Doing.WAITING_FOR_SPACE, "2 % of the volume are no such change"
+    assert held.doing is Doing.HELD
+    assert trimmed(broker) == before
+    assert held.problem is not None
+    assert "ceiling 8 %" in held.problem
+    assert "they were ceiling 58 %" in held.problem
+    assert "brimline reclaim --apply confirms it, else it goes on in" in held.problem
+    assert len(guarded.said("reclaim-held")) == 1
+
+    guarded.run(200)
+    assert trimmed(broker) != before
+
+
+def test_a_hold_outlives_a_killed_guard(broker: SmallBroker, guarded: Guarded, tmp_path: Path) -> None:
+    holding(guarded, 8)
+    guarded.run(100)
+    guarded.kill()
+    again = Guarded(broker, tmp_path / "state", guarded.clock)
+    holding(again, 8)
+
+    assert again.run(3500).doing is Doing.HELD
+    assert trimmed(broker) == {}
+    again.kill()
+
+
+def test_settings_that_were_confirmed_are_not_held_again(broker: SmallBroker, guarded: Guarded, tmp_path: Path) -> None:
+    holding(guarded, 40)
+    confirmed = Seen(settings=guarded.settings.text)
+    SeenFile(tmp_path / "state", 1, str(broker.log_dir)).write(confirmed)
+
+    guarded.run(10)
+
+    assert trimmed(broker) != {}
+
+
+def test_a_change_back_ends_the_hold(broker: SmallBroker, guarded: Guarded) -> None:
+    holding(guarded, 70)
+    guarded.run(100)
+    holding(guarded, 8)
+    held = guarded.run(100)
+    holding(guarded, 70)
+
+    assert held.doing is Doing.HELD
+    assert guarded.run(100).doing is Doing.UNDER_CEILING
+
+
+def test_at_the_fence_nothing_is_held(broker: SmallBroker, guarded: Guarded) -> None:
+    holding(guarded, 8)
+    guarded.run(100)
+    broker.fill_to(96)
+    guarded.see_disks()
+
+    guarded.run(100)
+
+    assert trimmed(broker) != {}
+
+
+def test_foreign_files_that_jump_are_waited_on_below_the_fence(broker: SmallBroker, guarded: Guarded) -> None:
+    broker.fill_to(49)
+    holding(guarded, 50)
+    guarded.run(100)
+    broker.fill_to(58)
+    guarded.see_disks()
+    held = guarded.run(600)
+    broker.fill_to(51)
+    guarded.run(100)
+
+    assert held.doing is Doing.HELD
+    assert held.problem is not None
+    assert "files that are not Kafka's have grown by" in held.problem
+    assert trimmed(broker) == {"bills": SEGMENT}, "what is left of it is no jump any more"

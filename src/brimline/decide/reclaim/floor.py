@@ -151,6 +151,11 @@ class Floor:
         return _share(self.bytes, self.total_bytes)
 
     @property
+    def foreign_bytes(self) -> Bytes:
+        """What is not Kafka's, and not ours."""
+        return Bytes(sum(part.bytes for part in self.parts if part.kind in (FloorKind.FOREIGN, FloorKind.OUTSIDE)))
+
+    @property
     def is_impossible(self) -> bool:
         """Whether the ceiling cannot be held even if everything goes that can."""
         return self.limit_bytes is not None and self.bytes > self.limit_bytes

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from brimline.act.device_lock import DeviceLock
 from brimline.act.ledger.ledger import Ledger
+from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
 from brimline.disks.task import DiskReport
@@ -129,6 +130,7 @@ def _parts(path: str, core: Core) -> ReclaimParts:
         files_left=files_left,
         groups=groups,
         lock=DeviceLock(path),
+        seen=SeenFile(config.state_dir, config.node_id, path),
         chance=random.random,
         by=guard_name(config.node_id),
     )

@@ -12,6 +12,7 @@ from brimline.act.ledger.entries import PlannedTrim
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.reclaim.bounds import ReclaimDelays, most_above_ceiling, room_below_fence, written_per_second
 from brimline.decide.reclaim.floor import ALWAYS_NAMED, Floor, FloorKind, FloorPart
+from brimline.decide.reclaim.holding import HoldRules
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport
 from brimline.guard.feature import Finding, Weight
@@ -91,6 +92,7 @@ def explain_survey(config: GuardConfig, survey: ReclaimSurvey) -> Iterator[Findi
             yield from _bound(survey, row, floor, settings.delays, config.limits)
         yield from _hanging(survey, row)
         yield from _first_cycle(survey, row, ", ".join(volume.log_dirs), is_applied=settings.is_applied)
+        yield from _would_be_held(survey, row, ", ".join(volume.log_dirs), settings.hold)
 
 
 def explain_rights(config: GuardConfig, survey: ReclaimSurvey, may_delete: Mapping[str, bool]) -> Iterator[Finding]:
@@ -298,6 +300,18 @@ def _first_cycle(survey: ReclaimSurvey, row: int, log_dirs: str, *, is_applied: 
     if len(topics) > _SHOWN_TOPICS:
         yield reclaim_finding(
             Weight.NOTE, f"… and {_count(topics[_SHOWN_TOPICS:], 'topic')} more; all of it: brimline reclaim --config …"
+        )
+
+
+def _would_be_held(survey: ReclaimSurvey, row: int, log_dirs: str, rules: HoldRules) -> Iterator[Finding]:
+    wanted, total = survey.plan.devices[row].wanted_bytes, survey.tables.tables.devices[row].total_bytes
+    percent = rules.settings_percent
+    if percent is not None and total is not None and wanted * 100 > total * percent:
+        yield reclaim_finding(
+            Weight.NOTE,
+            f"{log_dirs}: {human_bytes(wanted)} would go by and by, more than {percent} % of the volume "
+            f"({keys.RECLAIM_HOLD_PERCENT.name}): settings that the guard has not worked by yet are held until "
+            f"brimline reclaim --apply, for {human_span(rules.seconds)}, or to the fence",
         )
 
 

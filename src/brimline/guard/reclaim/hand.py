@@ -17,13 +17,16 @@ from brimline.act.ledger.entries import Plan, PlannedTrim
 from brimline.act.ledger.files import LedgerFiles
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import CycleRecord, TrimPhase, TrimRecord
+from brimline.act.plan_file import CeilingFrom
+from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
 from brimline.act.trims.trims import TrimExecutor
+from brimline.decide.reclaim.holding import Seen
 from brimline.guard.reclaim.cycles import LEFT_BEHIND
 from brimline.guard.reclaim.preview import Preview, Wanted, broker_client
 from brimline.guard.reclaim.recheck import LeftOut, recheck
-from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.settings import ReclaimSettings, settings_text
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.guard.reclaim.trims import cycle_plan
 from brimline.guard.reclaim.words import no_longer_needed
@@ -120,6 +123,7 @@ class HandCycles:
                 except ObservationFailed as failed:
                     return f"whether it is still needed is not known: {failed}"
 
+            self._confirm(shown, survey)
             executors = [self._executor(each, cluster, _is_left_behind) for each in self._left_behind(ours)]
             for device, trims in still.trims.items():
                 begun = self._begin(self._plan(device, survey, trims, shown.radius))
@@ -128,6 +132,16 @@ class HandCycles:
         return CarriedOut(
             cycles=tuple(each.cycle for each in executors), left_out=still.left_out, broken_off=broken_off
         )
+
+    def _confirm(self, shown: Preview, survey: ReclaimSurvey) -> None:
+        """Who says yes to what the file's own settings delete ends the hold of the guard. Raises ``NotRecorded``."""
+        if shown.filed.ceiling_from is not CeilingFrom.PROPERTIES:
+            return
+        for device in shown.devices:
+            floor = survey.floor(survey.device_row(device.device))
+            foreign = None if floor is None else int(floor.foreign_bytes)
+            file = SeenFile(self._config.state_dir, self._config.node_id, device.log_dirs[0])
+            file.write(Seen(settings=settings_text(self._config.reclaim_policy), foreign_bytes=foreign))
 
     def _lock(self, stack: ExitStack, shown: Preview) -> set[str]:
         """The log dirs that are ours now. Raises ``Refused`` for those that somebody else is at work on."""

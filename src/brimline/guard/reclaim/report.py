@@ -21,6 +21,8 @@ class Doing(Enum):
     CANNOT_LOCK = "cannot-lock"
     PAUSED = "paused"
     UNDER_CEILING = "under-ceiling"
+    HELD = "held"
+    """It is above its ceiling, and a change that may be a mistake is waited on."""
     PLANNED = "planned"
     """It is above its ceiling, and the mode is plan: it is only said what would go."""
     WAITING_FOR_TURN = "waiting-for-turn"
@@ -97,7 +99,7 @@ class ReclaimReport:
     @property
     def is_troubled(self) -> bool:
         """The ceiling cannot be held, and somebody should know."""
-        return self.doing in TROUBLES or self.doing is Doing.STUCK
+        return self.doing in TROUBLES or self.doing in (Doing.STUCK, Doing.HELD)
 
 
 def figures_of(record: CycleRecord) -> CycleFigures:

@@ -9,11 +9,12 @@ lower one deletes more than the file would. So whoever carries such a plan out s
 came from elsewhere does not decide that alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from brimline.act.plan_file import CeilingFrom, FiledPlan
 from brimline.act.trims.rules import TrimPace
 from brimline.decide.reclaim.bounds import ReclaimDelays
+from brimline.decide.reclaim.holding import HoldRules
 from brimline.model import BadInput, Bytes
 from brimline.model.reclaim import CEILING_OFF, ReclaimPolicy
 from brimline.settings import keys
@@ -37,6 +38,7 @@ class ReclaimSettings:
     interval: float
     retention_check: float
     delete_delay: float
+    hold: HoldRules = field(default_factory=HoldRules)
 
     @classmethod
     def of(cls, config: GuardConfig) -> "ReclaimSettings":
@@ -46,6 +48,11 @@ class ReclaimSettings:
             interval=config.seconds(keys.RECLAIM_INTERVAL),
             retention_check=config.broker.retention_check_interval,
             delete_delay=config.broker.segment_delete_delay,
+            hold=HoldRules(
+                settings_percent=_percent(config.number(keys.RECLAIM_HOLD_PERCENT)),
+                foreign_percent=_percent(config.number(keys.RECLAIM_FOREIGN_PERCENT)),
+                seconds=config.seconds(keys.RECLAIM_HOLD_MS),
+            ),
         )
 
     @property
@@ -55,6 +62,11 @@ class ReclaimSettings:
     @property
     def delays(self) -> ReclaimDelays:
         return ReclaimDelays(cycle=self.interval, retention_check=self.retention_check, delete_delay=self.delete_delay)
+
+    @property
+    def text(self) -> str:
+        """What decides how much goes, for whoever compares it with what was before."""
+        return settings_text(self.policy)
 
     def pace(self, total_bytes: Bytes, look_took: float = 0.0) -> TrimPace:
         """Up to 1 GiB a second, or 16 % of a small volume: before every batch it is looked if it is needed."""
@@ -112,6 +124,21 @@ def refuse_unsaid_ceiling(plan: FiledPlan, said: int | None, own: ReclaimPolicy,
             f"the plan has a ceiling of its own, {ceiling} %, where the properties have {own.ceiling_percent} %: "
             f"nothing was deleted; look at it without --apply, then repeat it: --apply --plan FILE --ceiling {ceiling}"
         )
+
+
+def settings_text(policy: ReclaimPolicy) -> str:
+    """ceiling 80 %, min.retention.ms 86400000, protected compacted,forever"""
+    flags = {"compacted": policy.spares_compacted, "forever": policy.spares_for_ever}
+    flags |= {"transactions": policy.spares_transactions, "only-curable": policy.only_curable}
+    named = ",".join([*(name for name, is_set in flags.items() if is_set), *policy.protected_topics])
+    return (
+        f"ceiling {policy.ceiling_percent} %, min.retention.ms {policy.min_retention_ms}, min.retention.bytes "
+        f"{policy.min_retention_bytes}, protected {named or 'nothing'}"
+    )
+
+
+def _percent(number: int) -> int | None:
+    return None if number < 0 else number
 
 
 def _values(policy: ReclaimPolicy) -> dict[str, str]:

@@ -22,9 +22,11 @@ from brimline.act.device_lock import CannotLock, DeviceLock, DeviceTurn
 from brimline.act.ledger.entries import PlannedTrim
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import Pause
+from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.trims import TrimmedCluster
 from brimline.decide.disk_state import DiskState
 from brimline.decide.reclaim.floor import Floor
+from brimline.decide.reclaim.holding import Hold, Seen, next_hold
 from brimline.decide.reclaim.summary import blast_radius
 from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.guard.reclaim.cycles import FilesLeft, ReclaimCycles
@@ -63,6 +65,7 @@ class ReclaimParts:
     files_left: FilesLeft
     groups: Callable[[Collection[TopicPartition]], GroupsSeen]
     lock: DeviceLock
+    seen: SeenFile
     chance: Callable[[], float]
     """Between 0 and 1, another one each time."""
     by: str
@@ -101,6 +104,7 @@ class ReclaimTask:
         self._survey: ReclaimSurvey | None = None
         self._floor: Floor | None = None
         self._is_waiting = False
+        self._hold: Hold | None = None
         self._has_looked_back = False
         self._begun = -math.inf
         self._pause: Pause | None = None
@@ -138,7 +142,8 @@ class ReclaimTask:
         except ObservationFailed as error:
             is_disk = error.failure.kind in _OF_DISKS
             return self._in_trouble(volume, settings, Doing.UNWATCHED if is_disk else Doing.BROKER_SILENT, error)
-        return self._told(volume, settings, self._doing(settings), None, wait)
+        held = None if self._hold is None else self._hold.sentence(settings.hold, self._clock.seconds())
+        return self._told(volume, settings, self._doing(settings), held, wait)
 
     # What is due ------------------------------------------------------------------------------------------------------
 
@@ -146,7 +151,7 @@ class ReclaimTask:
         self._read_ledger(volume, settings)
         waits = [_LOOK_FOR_PAUSE, *self._cycles.step()]
         if settings.is_off:
-            self._survey, self._decided_by = None, settings
+            self._survey, self._decided_by, self._hold = None, settings, None
         else:
             waits.append(self._decide(volume, settings))
         if not self._is_waiting and (not self._cycles or self._pause is not None):
@@ -184,7 +189,8 @@ class ReclaimTask:
             return RETRY  # it is their turn as soon as what we sent is back
         is_above = _is_above(self._parts.surveyor.look(self._log_dir), settings)
         acts = is_above and settings.is_applied and self._pause is None
-        wait = self._turn.wait() if acts else 0.0
+        was_held = self._hold is not None  # then the device is left to whoever confirms it by hand
+        wait = self._turn.wait() if acts and not was_held else 0.0
         self._is_waiting = wait > 0
         if wait > 0:
             return wait
@@ -194,7 +200,27 @@ class ReclaimTask:
             with suppress(ObservationFailed):  # nothing has to be decided: a broker may be silent
                 self._look(volume, settings)
         self._due = self._clock.seconds() + settings.interval
-        return 0.0 if acts and self._begin(volume, settings) else settings.interval
+        self._look_for_changes(settings, acts=acts)
+        if was_held and self._hold is None:
+            self._due = self._clock.seconds()  # once more, in our turn
+            return 0.0
+        is_begun = acts and self._hold is None and self._begin(volume, settings)
+        return 0.0 if is_begun else settings.interval
+
+    def _look_for_changes(self, settings: ReclaimSettings, *, acts: bool) -> None:
+        """Raises ``NotRecorded``: what cannot be remembered is held against nobody, and deletes nothing."""
+        survey, seen = self._survey, self._parts.seen.read()
+        if not settings.is_applied or self._pause is not None:
+            self._hold = None
+            return
+        foreign = seen.foreign_bytes if survey is None or self._floor is None else self._floor.foreign_bytes
+        now, hold = Seen(settings=settings.text, foreign_bytes=foreign), None
+        if acts and survey is not None:
+            facts, plan = survey.tables.tables.devices[0], survey.plan.devices[0]
+            hold = next_hold(self._hold, seen, now, facts, plan, settings.hold, self._clock.seconds())
+        self._hold = hold
+        if hold is None:
+            self._parts.seen.write(now)
 
     def _look(self, volume: VolumeStatus, settings: ReclaimSettings) -> None:
         """At everything. What was seen before does not count any more, even if this fails."""
@@ -317,6 +343,8 @@ class ReclaimTask:
             return Doing.OFF
         if self._pause is not None:
             return Doing.PAUSED
+        if self._hold is not None:
+            return Doing.HELD
         if self._cycles.is_sending:
             return Doing.TRIMMING
         if self._is_waiting:

@@ -124,6 +124,8 @@ def does(report: ReclaimReport) -> str:
         case Doing.PAUSED:
             assert report.pause is not None
             return f"paused by {report.pause.by}: {report.pause.reason}{cycles}"
+        case Doing.HELD:
+            return f"above its ceiling of {report.ceiling_percent} %, {report.problem}{cycles}"
         case Doing.WAITING_FOR_TURN:
             return f"above its ceiling of {report.ceiling_percent} %, and waits for its turn{cycles}"
         case Doing.TRIMMING:
@@ -162,7 +164,7 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(every[:_NAMED]) + rest
 
 
-_ABOVE = (Doing.PLANNED, Doing.WAITING_FOR_TURN, Doing.TRIMMING, Doing.WAITING_FOR_SPACE, Doing.STUCK)
+_ABOVE = (Doing.HELD, Doing.PLANNED, Doing.WAITING_FOR_TURN, Doing.TRIMMING, Doing.WAITING_FOR_SPACE, Doing.STUCK)
 
 
 class ReclaimNews:
@@ -275,6 +277,8 @@ class ReclaimNews:
             say(logging.ERROR, f"reclaim-{report.doing.value}", does(report), device=report.device)
         elif was in TROUBLES:
             say(logging.INFO, "reclaim-works-again", does(report), device=report.device)
+        elif report.doing is Doing.HELD:
+            say(logging.WARNING, "reclaim-held", does(report), device=report.device)
         elif report.doing is Doing.STUCK:
             say(logging.ERROR, "reclaim-stuck", does(report), device=report.device)
         elif report.doing is Doing.PLANNED:
