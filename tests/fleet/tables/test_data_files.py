@@ -6,9 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFiles
+from brimline.fleet.tables.gold_schemas import GOLD
 from brimline.fleet.tables.schemas import ARROW
 from brimline.fleet.tables.warehouse import BatchName, Wanted, Warehouse
 
@@ -80,3 +82,29 @@ def test_a_table_without_a_row_is_a_table(tmp_path: Path, times: int) -> None:
 
     assert warehouse.exists(Table.FORECAST)
     assert not warehouse.exists(Table.FINDINGS)
+
+
+def test_a_table_of_an_older_version_gets_the_columns_that_were_added_since(tmp_path: Path) -> None:
+    old = ARROW[Table.SEGMENT_SNAPSHOTS]
+    older = pa.Table.from_pylist([row(1)], schema=old).drop_columns(["file_bytes", "rows"])
+    write_deltalake(str(tmp_path / "segment_snapshots"), older, partition_by=["taken_on"])
+    warehouse = Warehouse(str(tmp_path))
+    before = warehouse.select(Table.SEGMENT_SNAPSHOTS, ["broker_id", "rows"]).to_pylist()
+
+    warehouse.append([row(2)], Table.SEGMENT_SNAPSHOTS, BATCH)
+
+    found = warehouse.select(Table.SEGMENT_SNAPSHOTS, ["broker_id", "rows"]).to_pylist()
+    assert before == [{"broker_id": 1, "rows": None}]
+    assert sorted(found, key=lambda each: each["broker_id"]) == [*before, {"broker_id": 2, "rows": 1}]
+
+
+def test_an_overwritten_table_has_the_columns_of_now(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "forecast"), pa.table({"cluster_id": ["c"], "dropped_since": [1]}))
+    warehouse = Warehouse(str(tmp_path))
+
+    warehouse.commit(Table.FORECAST, [], "overwrite")
+
+    found = warehouse.opened(Table.FORECAST)
+    assert found is not None
+    assert [each.name for each in found.schema().fields] == GOLD[Table.FORECAST].names
+    assert found.count() == 0

@@ -209,9 +209,19 @@ class Warehouse:
                 commit_properties=properties,
             )
         else:
+            if mode == "append":
+                _add_missing(found, schema)
             found.create_write_transaction(
                 list(actions), mode, schema, partition_by=parted, commit_properties=properties
             )
+
+
+def _add_missing(found: DeltaTable, schema: Schema) -> None:
+    """A table of an older brimline gets the columns that were added since; its rows have nothing in them."""
+    there = {each.name for each in found.schema().fields}
+    missing = [each for each in schema.fields if each.name not in there]
+    if missing:
+        found.alter.add_columns(missing)
 
 
 def _action(file: DataFile) -> AddAction:
