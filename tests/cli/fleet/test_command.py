@@ -1,5 +1,7 @@
 """What the command line says before any work begins."""
 
+from pathlib import Path
+
 import pytest
 
 from brimline.cli import main
@@ -50,3 +52,14 @@ def test_a_wrong_value_is_answered_with_a_right_one(
 ) -> None:
     assert main(["fleet", "run", "--landing", "/l", "--warehouse", "/w", *words]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_landing_place_that_is_nowhere_is_told_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = tmp_path / "warehouse"
+
+    assert main(["fleet", "run", "--landing", str(tmp_path / "nowhere"), "--warehouse", str(warehouse)]) == 1
+
+    assert "there is no landing place" in capsys.readouterr().err
+    assert not warehouse.exists()

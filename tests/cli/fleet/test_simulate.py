@@ -66,6 +66,8 @@ def test_json_has_everything(warehouse: Path, capsys: pytest.CaptureFixture[str]
     (topic,) = found["topics"]
     assert (topic["topic"], topic["byCeilingTodayBytes"], topic["ceilingOnDay"]) == ("orders", 200, 0)
     assert [device["byCeilingBytes"] for device in found["devices"]] == [200, 0]
+    # The other broker has a replica of the same partition, and a trim is for all
+    assert found["freedTodayBytes"] == 400
 
 
 def test_the_table_says_what_was_asked_and_what_would_be_lost(
@@ -78,6 +80,8 @@ def test_the_table_says_what_was_asked_and_what_would_be_lost(
     assert "a ceiling of 50 %, Produce refused above 90 %, retention of ord.*: 7 days; for 7 days" in shown
     assert "2 brokers, 2 volumes" in shown
     assert "orders" in shown
+    assert "each broker by its own plan, 200 B of it at once" in shown
+    assert "freed at once      400 B, on all replicas" in shown
 
 
 def test_plans_are_files_for_reclaim(warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -167,3 +167,14 @@ def test_history_leads_up_to_the_newest_snapshot(snapshots: list[Snapshot]) -> N
 def test_a_wrong_place_is_told_before_anything_is_made() -> None:
     with pytest.raises(PlaceFailed):
         synthesise(SPEC, "nosuch://place", lambda _: None)
+
+
+def test_kafkas_own_topics_hold_a_small_part_of_the_fleet(newest: list[Snapshot]) -> None:
+    held: dict[bool, int] = defaultdict(int)
+    for snapshot in newest:
+        names = snapshot.read(TOPICS).column("topic").to_pylist()
+        logs = snapshot.read(LOGS)
+        for topic, size in zip(logs.column("topic").to_pylist(), logs.column("size_bytes").to_pylist(), strict=True):
+            held[topic >= 0 and names[topic].startswith("__")] += size or 0
+
+    assert 0 < held[True] < held[False] / 10

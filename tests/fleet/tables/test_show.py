@@ -11,11 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from rich.console import Console
 
 from brimline.cli import main
+from brimline.cli.fleet.tables import draw
+from brimline.cli.shared.glyphs import ASCII
 from brimline.fleet.session.errors import FleetError
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.show import TableLook, look_at, tables_in
+from brimline.fleet.tables.show import Shown, TableLook, look_at, tables_in
 
 AT = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
 
@@ -120,3 +123,30 @@ def test_a_look_imports_neither_spark_nor_pyarrow(warehouse: str) -> None:
 
 def test_every_table_says_what_it_answers() -> None:
     assert all(table.sentence for table in Table)
+
+
+def test_a_place_without_a_table_is_a_sentence_and_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fleet", "show", "--warehouse", str(tmp_path / "nowhere")]) == 1
+    assert "there is no table in" in capsys.readouterr().err
+
+
+def test_an_order_is_asc_or_desc(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("volume_pressure", "--columns", "broker_id", "--output", "json")
+    rising = json.loads(shown(warehouse, *words, "--sort", "broker_id:asc", capsys=capsys))
+
+    assert [row["broker_id"] for row in rising] == [1, 1, 2]
+    assert main(["fleet", "show", "--warehouse", warehouse, "volume_pressure", "--sort", "broker_id:up"]) == 1
+    assert "the order is asc or desc, as in broker_id:desc" in capsys.readouterr().err
+
+
+def test_a_few_rows_that_are_too_wide_stand_upright() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=40, force_terminal=True, color_system=None)
+    rows = [tuple(f"value-{place}" for place in range(9))]
+    columns = tuple(f"a_long_name_{place}" for place in range(9))
+
+    draw(Shown(columns=columns, rows=rows, total=1), console, ASCII)
+
+    assert out.getvalue().splitlines() == [f"a_long_name_{place}  value-{place}" for place in range(9)]

@@ -59,10 +59,12 @@ def run(args: argparse.Namespace) -> int:
 
     from brimline.cli.fleet.progress import progress_on
     from brimline.cli.shared.exit_codes import ExitCode
+    from brimline.fleet.ingest.look import has_landed
     from brimline.fleet.jobs.run import rounds, run_round
     from brimline.fleet.session.session import SessionSettings, spark_session
     from brimline.fleet.tables.warehouse import Warehouse, only_run
 
+    has_landed(args.landing)  # a mistake in the name is told before Spark is started, or a table made
     # As ctrl-C: what is under way is given up, and Spark ends with us
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = ExitCode.DONE
@@ -79,7 +81,10 @@ def run(args: argparse.Namespace) -> int:
         with progress.step("Spark") as step:
             spark = stack.enter_context(spark_session(settings))
             step.note = "ready"
-        for _ in rounds(args.every, time.sleep, time.monotonic):
+        for number in rounds(args.every, time.sleep, time.monotonic):
+            began = time.monotonic()
             report = run_round(spark, args.landing, Warehouse(args.warehouse), progress, tasks=settings.cores)
             code = ExitCode.PARTIAL if report.failures else ExitCode.DONE
+            if args.every is not None:
+                progress.ended(f"round {number + 1}", began, "done" if code is ExitCode.DONE else "partial")
     return code

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
 _AS_MANY = 50
-_DESCENDING = ":desc"
 DESCRIPTION = """\
 Show a table of the warehouse. No Spark is started, and nothing is changed.
 
@@ -46,7 +45,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument("--topic", metavar="NAME", help="only rows of this topic")
     parser.add_argument("--columns", type=_names, default=(), metavar="NAMES", help="these columns, with commas")
     parser.add_argument(
-        "--sort", type=_order, default=(), metavar="NAMES", help="by these columns, with commas; name:desc descends"
+        "--sort",
+        type=_order,
+        default=(),
+        metavar="NAMES",
+        help="by these columns, with commas; name:desc descends, name:asc is the default",
     )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
@@ -70,10 +73,11 @@ def run(args: argparse.Namespace) -> int:
 
     output = args.output or ("table" if sys.stdout.isatty() else "csv")
     if args.table is None:
+        tables = tables_in(args.warehouse)
         with writing_to(sys.stdout, utf_8=output != "table") as out:
             from brimline.cli.fleet.tables import write_list
 
-            write_list(list(tables_in(args.warehouse)), out, output)
+            write_list(tables, out, output)
         return ExitCode.DONE
     if args.table not in [table.value for table in Table]:
         raise FleetError(f"there is no table {args.table}: choose one of {', '.join(table.value for table in Table)}")
@@ -98,7 +102,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _order(text: str) -> tuple[tuple[str, bool], ...]:
-    return tuple((name.removesuffix(_DESCENDING), name.endswith(_DESCENDING)) for name in _names(text))
+    return tuple(map(_in_order, _names(text)))
+
+
+def _in_order(text: str) -> tuple[str, bool]:
+    name, _, order = text.partition(":")
+    if order not in ("", "asc", "desc"):
+        raise argparse.ArgumentTypeError(f"{text!r}: the order is asc or desc, as in {name}:desc")
+    return name, order == "desc"
 
 
 def _count(text: str) -> int:

@@ -9,12 +9,14 @@ from brimline.cli.fleet.command import WAREHOUSE_HELP
 from brimline.cli.shared.options import add_debug_and_version, add_top
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import ExitStack
 
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch, Schema
 
     from brimline.cli.parser import Parser
-    from brimline.fleet.planner.tasks import SnapshotFile
+    from brimline.fleet.planner.tasks import BrokerRows, SnapshotFile
+    from brimline.fleet.simulate.simulate import Simulation
     from brimline.fleet.simulate.what_if import RetentionRule, WhatIf
 
 _MOST_DAYS = 3650
@@ -23,8 +25,9 @@ What if the limits were others? From the newest segments of every broker, and fr
 retention and a ceiling would delete, which Produce would be refused, from which day on, and how old the oldest record
 of every topic would be at the end. Nothing is changed, and no Spark is needed.
 
-Limits that are not given are as every broker has them. A day is the step; every broker is looked at by itself, as its
-guard does; replication, uploads and compaction are taken to keep pace.
+Limits that are not given are as every broker has them. A day is the step, so ages at the end are told as a span of a
+day. Every broker is looked at by itself, as its guard does; what its deletions of today free on all replicas is said
+beside. Replication, uploads and compaction are taken to keep pace.
 """
 EPILOG = """\
 examples:
@@ -87,7 +90,6 @@ def run(args: argparse.Namespace) -> int:
 
     check_installed("simulate")
     from brimline.cli.shared.output import writing_to
-    from brimline.fleet.simulate.simulate import simulation
     from brimline.fleet.simulate.what_if import WhatIf
     from brimline.fleet.tables.manifest import newest_files
     from brimline.model import BadInput
@@ -101,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput(
             "no broker with segments in the warehouse is meant: look at brimline fleet show segment_snapshots"
         )
-    found = simulation(what_if, _batches(files, what_if, args))
+    found = _simulated(files, what_if, args)
     with writing_to(sys.stdout, utf_8=args.output != "table") as out:
         if args.output == "json":
             from brimline.cli.fleet.simulation_json import write_simulation_json
@@ -120,19 +122,40 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.PARTIAL if found.unusable else ExitCode.DONE
 
 
-def _batches(files: "Sequence[SnapshotFile]", what_if: "WhatIf", args: argparse.Namespace) -> "Iterable[RecordBatch]":
+def _simulated(files: "Sequence[SnapshotFile]", what_if: "WhatIf", args: argparse.Namespace) -> "Simulation":
+    """Every broker by itself; then, where ceilings trim, what that frees on all replicas."""
+    from contextlib import ExitStack
+    from dataclasses import replace
+
+    from brimline.fleet.simulate.broker import SIMULATED_ROWS
+    from brimline.fleet.simulate.replicas import FREED_ROWS, freed_bytes, freed_rows
+    from brimline.fleet.simulate.simulate import rows_of, simulation
+
+    with ExitStack() as stack:
+        run = _runner(files, args, stack)
+        found = simulation(what_if, run(rows_of(what_if), SIMULATED_ROWS))
+        if not found.trims:
+            return found
+        return replace(found, freed_today_bytes=freed_bytes(run(freed_rows(what_if, found.trims), FREED_ROWS)))
+
+
+def _runner(
+    files: "Sequence[SnapshotFile]", args: argparse.Namespace, stack: "ExitStack"
+) -> "Callable[[BrokerRows, Schema], Iterable[RecordBatch]]":
+    """In this process or a few, or by Spark's tasks."""
     if args.master is None:
         import os
 
         from brimline.fleet.planner.tasks import rows_locally
-        from brimline.fleet.simulate.simulate import rows_of
 
-        return rows_locally(files, rows_of(what_if), args.processes or os.cpu_count() or 1)
+        return lambda rows, _: rows_locally(files, rows, args.processes or os.cpu_count() or 1)
+    from functools import partial
+
     from brimline.fleet.planner.spark_tasks import batches_on_spark
     from brimline.fleet.session.session import SessionSettings, spark_session
 
-    with spark_session(SessionSettings(master=args.master)) as spark:
-        return batches_on_spark(spark, files, what_if)
+    spark = stack.enter_context(spark_session(SessionSettings(master=args.master)))
+    return partial(batches_on_spark, spark, files)
 
 
 def _write_plans(files: "Sequence[SnapshotFile]", ceiling: int, folder: Path) -> None:

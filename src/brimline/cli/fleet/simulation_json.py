@@ -6,6 +6,7 @@
      "whatIf": {"ceilingPercent": 80 | null, "maxUsedPercent": 90 | null, "days": 7,      null: as each broker has it
                 "retention": [{"pattern": "…", "retentionBytes": 1 | null, "retentionMs": 1 | null}]},
      "brokers": 3, "newestSnapshot": "2026-01-31T12:00:00.000Z" | null,
+     "freedTodayBytes": 1,                                  by the ceilings' trims of today, on all replicas
      "topics": [{"cluster": "…", "topic": "…", "topicId": "…", "partitions": 1, "replicas": 3,
                  "bytes": 1, "bytesADay": 1,                                  of all replicas
                  "byRetentionBytes": 1, "byCeilingBytes": 1, "byCeilingTodayBytes": 1, "refusedBytes": 1,
@@ -48,6 +49,7 @@ def write_simulation_json(found: Simulation, out: TextIO) -> None:
         },
         "brokers": found.brokers,
         "newestSnapshot": _moment(found.now_ms),
+        "freedTodayBytes": found.freed_today_bytes,
         "topics": [_topic(topic) for topic in found.topics],
         "devices": [_device(device) for device in found.devices],
         "unusable": [

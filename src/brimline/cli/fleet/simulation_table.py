@@ -71,7 +71,10 @@ def _sum_lines(found: Simulation) -> Iterator[Text]:
     today = sum(topic.by_ceiling_today_bytes for topic in found.topics)
     yield Text(f"  retention deletes  {human_bytes(by_retention)}")
     at_once = f", {human_bytes(today)} of it at once" if today else ""
-    yield Text(f"  ceilings delete    {human_bytes(by_ceiling)}{at_once}", "yellow" if by_ceiling else "")
+    whose = ", each broker by its own plan" if by_ceiling else ""
+    yield Text(f"  ceilings delete    {human_bytes(by_ceiling)}{whose}{at_once}", "yellow" if by_ceiling else "")
+    if found.freed_today_bytes:
+        yield Text(f"  freed at once      {human_bytes(found.freed_today_bytes)}, on all replicas of what they delete")
     yield Text(f"  Produce refused    {human_bytes(refused)}", "red" if refused else "")
 
 
@@ -102,7 +105,7 @@ def _columns(found: Simulation, topics: Sequence[TopicOutcome]) -> list[Column]:
         Column("refused", [_size(topic.refused_bytes) for topic in topics]),
         Column("from", [_day(topic.refused_on_day) for topic in topics], is_left=True),
         Column("oldest now", [_age(found.now_ms, topic.oldest_ms) for topic in topics]),
-        Column("then", [_age(_end(found), topic.oldest_ms_at_end) for topic in topics]),
+        Column("then", [_age_then(found, topic) for topic in topics]),
     ]
 
 
@@ -152,6 +155,14 @@ def _end(found: Simulation) -> int | None:
 
 def _age(now_ms: int | None, made_ms: int | None) -> str:
     return "-" if now_ms is None or made_ms is None else human_span(max(now_ms - made_ms, 0) / 1000)
+
+
+def _age_then(found: Simulation, topic: TopicOutcome) -> str:
+    """Within a day: what came in a step is as old as its end, and went with it."""
+    end, made = _end(found), topic.oldest_ms_at_end
+    if not found.what_if.days or end is None or made is None or end - made < _DAY_MS:
+        return _age(end, made)
+    return f"{_age(end - _DAY_MS, made)} to {_age(end, made)}"
 
 
 def _day(day: int | None) -> str:

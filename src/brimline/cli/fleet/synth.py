@@ -26,7 +26,7 @@ by time, by size, by the remote store, by compaction, or by nothing. Topics come
 larger, somebody leaves a large file on another, uploads stall, replicas move. All replicas of a partition tell the same
 offsets. The newest snapshot of each broker has segments; those before it have volumes and replicas.
 
-The same options give the same files, to the byte; --until is part of them and is the beginning of this hour unless
+The same options give the same files, to the byte; --until is part of them and is the beginning of this minute unless
 you say otherwise.
 """
 EPILOG = """\
@@ -108,7 +108,7 @@ def _spec(args: argparse.Namespace) -> "FleetSpec":
     from brimline.fleet.synth.spec import FleetSpec
 
     return FleetSpec(
-        until_ms=_this_hour_ms() if args.until is None else args.until,
+        until_ms=_this_minute_ms() if args.until is None else args.until,
         seed=args.seed,
         clusters=args.clusters,
         brokers=args.brokers,
@@ -143,9 +143,10 @@ def _moment(text: str) -> int:
     return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()) * 1000
 
 
-def _this_hour_ms() -> int:
-    hour_ms = 3_600_000
-    return int(time.time() * 1000) // hour_ms * hour_ms
+def _this_minute_ms() -> int:
+    """Not this hour: what is older than a quarter of one is stale in every table."""
+    minute_ms = 60_000
+    return int(time.time() * 1000) // minute_ms * minute_ms
 
 
 class _SynthLine:

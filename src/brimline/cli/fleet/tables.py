@@ -17,6 +17,8 @@ from brimline.model import Bytes, human_bytes, human_count
 from brimline.model.times import time_text
 
 _WIDEST = 44
+_UPRIGHT = 4
+"""So many rows of a table that is too wide for the terminal are drawn as columns."""
 _GAP = "  "
 
 
@@ -26,7 +28,7 @@ def write_shown(shown: Shown, out: TextIO, output: str) -> None:
     elif output == "csv":
         _write_csv(shown, out)
     else:
-        _draw(shown, console_on(out), glyphs_for(out))
+        draw(shown, console_on(out), glyphs_for(out))
 
 
 def write_list(tables: Sequence[tuple[Table, int]], out: TextIO, output: str) -> None:
@@ -60,7 +62,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _draw(shown: Shown, console: Console, glyphs: Glyphs) -> None:
+def draw(shown: Shown, console: Console, glyphs: Glyphs) -> None:
     """A terminal's width is kept: columns that do not fit are left out, and it says which."""
     cells = [[_cell(name, row[place]) for row in shown.rows] for place, name in enumerate(shown.columns)]
     is_number = [all(isinstance(row[place], int | float | None) for row in shown.rows) for place in range(len(cells))]
@@ -69,6 +71,9 @@ def _draw(shown: Shown, console: Console, glyphs: Glyphs) -> None:
         for name, column in zip(shown.columns, cells, strict=True)
     ]
     fitting = _fitting(widths, console.width) if console.is_terminal else len(widths)
+    if fitting < len(widths) and 0 < len(shown.rows) <= _UPRIGHT:
+        _draw_upright(shown, cells, console, glyphs)
+        return
     lines = [list(shown.columns), *map(list, zip(*cells, strict=True))] if shown.rows else [list(shown.columns)]
     for number, line in enumerate(lines):
         drawn = _GAP.join(
@@ -77,6 +82,21 @@ def _draw(shown: Shown, console: Console, glyphs: Glyphs) -> None:
         )
         console.print(Text(drawn.rstrip(), "" if number else "bold"), soft_wrap=True)
     for note in _notes(shown, fitting):
+        console.print(Text(note, "dim"), soft_wrap=True)
+
+
+def _draw_upright(shown: Shown, cells: list[list[str]], console: Console, glyphs: Glyphs) -> None:
+    """A line for each column: a few rows of a wide table, whole."""
+    name_width = max(map(len, shown.columns))
+    room = (console.width - name_width) // len(shown.rows) - len(_GAP)
+    widths = [min(max(len(column[row]) for column in cells), max(room, 1)) for row in range(len(shown.rows))]
+    for name, column in zip(shown.columns, cells, strict=True):
+        line = Text(name.ljust(name_width), "bold")
+        for cell, width in zip(column, widths, strict=True):
+            line.append(_GAP + glyphs.without_middle(cell, width).ljust(width), "not bold")
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+    for note in _notes(shown, len(shown.columns)):
         console.print(Text(note, "dim"), soft_wrap=True)
 
 

@@ -17,9 +17,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from brimline.fleet.planner.tasks import BrokerRows, Files, balanced, tasks_for
-from brimline.fleet.simulate.broker import SIMULATED_ROWS
-from brimline.fleet.simulate.simulate import rows_of
-from brimline.fleet.simulate.what_if import WhatIf
 
 
 def rows_on_spark(spark: SparkSession, files: Files, rows: BrokerRows, schema: StructType) -> DataFrame:
@@ -38,7 +35,9 @@ def _rows_of_tasks(
             yield from map(rows.of_file, tasks[task])
 
 
-def batches_on_spark(spark: SparkSession, files: Files, what_if: WhatIf) -> Sequence[pa.RecordBatch]:
-    rows = rows_on_spark(spark, files, rows_of(what_if), from_arrow_schema(SIMULATED_ROWS)).toArrow()
-    found: Sequence[pa.RecordBatch] = rows.cast(SIMULATED_ROWS).to_batches()
+def batches_on_spark(
+    spark: SparkSession, files: Files, rows: BrokerRows, schema: pa.Schema
+) -> Sequence[pa.RecordBatch]:
+    made = rows_on_spark(spark, files, rows, from_arrow_schema(schema)).toArrow()
+    found: Sequence[pa.RecordBatch] = made.cast(schema).to_batches()
     return found

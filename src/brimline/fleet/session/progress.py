@@ -73,6 +73,10 @@ class Progress:
             step.seconds = self._clock() - step.began
             self._display.show(step)
 
+    def ended(self, name: str, began: float, note: str) -> None:
+        """Of several steps together, all of them shown already."""
+        self._display.show(RunStep(name=name, began=began, note=note, seconds=self._clock() - began))
+
     def files(self, step: RunStep, count: int) -> None:
         step.files = count
         self._display.show(step)

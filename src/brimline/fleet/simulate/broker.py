@@ -52,6 +52,8 @@ SIMULATED_ROWS = pa.schema(
         pa.field("refused_on_day", pa.int32()),
         pa.field("oldest_ms", pa.int64()),
         pa.field("oldest_ms_at_end", pa.int64()),
+        # By the ceiling, today; null where nothing is
+        pa.field("trimmed_to", pa.int64()),
     ]
 )
 
@@ -63,6 +65,7 @@ class _Sums:
         self.by_retention, self.by_ceiling, self.refused, self.by_ceiling_today = (
             np.zeros(logs, dtype=np.int64) for _ in range(4)
         )
+        self.trimmed_to = np.full(logs, NEVER, dtype=np.int64)
         self.ceiling_on, self.refused_on = (np.full(logs, NEVER, dtype=np.int64) for _ in range(2))
         self.full_on, self.missed_on = [NEVER] * devices, [NEVER] * devices
 
@@ -72,6 +75,8 @@ class _Sums:
         self.refused += day.refused
         if number == 0:
             self.by_ceiling_today += day.by_ceiling
+            outcomes = day.plan.logs
+            self.trimmed_to = np.where(outcomes.taken_segments > 0, outcomes.new_log_start_offset, NEVER)
         self.ceiling_on[(day.by_ceiling > 0) & (self.ceiling_on < 0)] = number
         self.refused_on[(day.refused > 0) & (self.refused_on < 0)] = number
         refused = np.bincount(day.tables.logs.device, weights=day.refused, minlength=len(self.full_on))
@@ -215,6 +220,7 @@ def _log_columns(
         *(of_logs(column.astype(np.int32), NEVER) for column in (sums.ceiling_on, sums.refused_on)),
         of_logs(_oldest(now, a_day), NEVER),
         of_logs(_oldest(at_end, a_day), NEVER),
+        of_logs(sums.trimmed_to.astype(np.int64), NEVER),
     ]
 
 

@@ -6,7 +6,7 @@ records are gone for all, so the oldest record of a partition is that of the rep
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from brimline.fleet.planner.tasks import BrokerRows
 from brimline.fleet.simulate.broker import SIMULATED_ROWS, failure_row, simulated_rows
+from brimline.fleet.simulate.replicas import Trims, trims_of_today
 from brimline.fleet.simulate.what_if import WhatIf
 
 _TOPIC = ["cluster_id", "topic", "topic_id"]
@@ -84,6 +85,10 @@ class Simulation:
     """Those that lose most by the ceiling and by refusal first, then by retention."""
     devices: tuple[SimulatedDevice, ...]
     unusable: tuple[UnusableSnapshot, ...]
+    trims: Trims = field(default_factory=dict)
+    """What the ceilings would trim at once."""
+    freed_today_bytes: int = 0
+    """What that frees on all replicas; ``by_ceiling_today_bytes`` is what each broker would delete for itself."""
 
 
 def rows_of(what_if: WhatIf) -> BrokerRows:
@@ -100,6 +105,7 @@ def simulation(what_if: WhatIf, batches: Iterable[pa.RecordBatch]) -> Simulation
         brokers=len(rows.group_by(["cluster_id", "broker_id"]).aggregate([])),
         now_ms=pc.max(rows.column("now_ms")).as_py(),
         topics=_topics(rows.filter(pc.is_valid(rows.column("topic")))),
+        trims=trims_of_today(rows),
         devices=_devices(rows),
         unusable=tuple(
             UnusableSnapshot(cluster_id=row["cluster_id"], broker_id=row["broker_id"], why=row["failure"])

@@ -27,6 +27,8 @@ _LEAD_DAYS = 31
 _ZIPF = 0.9
 _PARTITIONS_OF_A_TOPIC = 12
 _COMPACTED_DAYS = 20
+_OF_OWN_TOPICS = 0.01
+"""Of the least that any other topic writes: Kafka's own topics are small, and nothing is deleted from one of them."""
 _UPLOAD_DELAY_MS = 5 * 60_000
 _AREAS = ("billing", "clicks", "fleet", "fraud", "iot", "logs", "orders", "payments", "search", "users")
 _NOUNS = ("audit", "changes", "commands", "enriched", "errors", "events", "raw", "snapshots", "state", "views")
@@ -122,6 +124,7 @@ def make_cluster(spec: FleetSpec, number: int) -> Cluster:
     partitions = max(brokers * spec.replicas // min(MOST_REPLICATION, brokers), 1)
     counts, weights = _popularity(generator, partitions)
     topics = _topics(spec, generator, len(counts))
+    weights = np.where(topics.kind >= TopicKind.INTERNAL, weights.min() * _OF_OWN_TOPICS, weights)
     return Cluster(
         number=number,
         cluster_id=cluster_id,

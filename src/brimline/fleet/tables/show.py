@@ -3,7 +3,7 @@
 Nothing of Spark, pyarrow or numpy is imported: a look takes as long as Python takes to start, and a little.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,11 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from brimline.fleet.session.errors import FleetError
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.landing_paths import is_uri
+
+
+class NoTable(FleetError):
+    """It was never written."""
+
 
 Value = object
 _NAME = "shown"
@@ -61,14 +66,17 @@ def look_at(warehouse: str, table: Table, look: TableLook) -> Shown:
     )
 
 
-def tables_in(warehouse: str) -> Iterator[tuple[Table, int]]:
-    """The tables that are there, with their rows."""
+def tables_in(warehouse: str) -> list[tuple[Table, int]]:
+    """The tables that are there, with their rows. Raises ``FleetError`` where there is none at all."""
+    found = []
     for table in Table:
         try:
-            found = _opened(warehouse, table)
-        except FleetError:
+            found.append((table, _opened(warehouse, table).count()))
+        except NoTable:
             continue
-        yield table, found.count()
+    if not found:
+        raise FleetError(f"there is no table in {warehouse}: name the place that 'brimline fleet run' writes to")
+    return found
 
 
 def _opened(warehouse: str, table: Table) -> DeltaTable:
@@ -76,7 +84,7 @@ def _opened(warehouse: str, table: Table) -> DeltaTable:
     try:
         return DeltaTable(f"{place}/{table.value}")
     except TableNotFoundError:
-        raise FleetError(
+        raise NoTable(
             f"there is no table {table.value} in {warehouse} yet: "
             "'brimline fleet run' writes it when there is something to write"
         ) from None
