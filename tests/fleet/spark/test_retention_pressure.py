@@ -72,6 +72,8 @@ def test_only_the_leader_of_a_tiered_partition_has_tiered_figures(spark: SparkSe
 def test_unlimited_is_zero_and_unknown_is_nothing(spark: SparkSession) -> None:
     replicas = [
         replica(snapshot(), topic="unlimited", topic_id="1"),
+        replica(snapshot(), topic="by-time", topic_id="6"),
+        replica(snapshot(), topic="compacted", topic_id="7"),
         replica(snapshot(), topic="not-told", topic_id="2"),
         replica(snapshot(), topic="no-config", topic_id="3"),
         replica(snapshot(), topic="no-size", topic_id="4", size_bytes=None),
@@ -82,6 +84,8 @@ def test_unlimited_is_zero_and_unknown_is_nothing(spark: SparkSession) -> None:
     ]
     configs = [
         topic_config(snapshot(), topic="unlimited", topic_id="1"),
+        topic_config(snapshot(), topic="by-time", topic_id="6", retention_ms=604_800_000),
+        topic_config(snapshot(), topic="compacted", topic_id="7", retention_ms=604_800_000, deletes=False),
         topic_config(snapshot(), topic="not-told", topic_id="2", is_known=False, retention_bytes=1),
         topic_config(snapshot(), topic="no-size", topic_id="4", retention_bytes=100),
         topic_config(snapshot(), topic="remote-unknown", topic_id="5", retention_bytes=400, is_tiered=True),
@@ -92,6 +96,8 @@ def test_unlimited_is_zero_and_unknown_is_nothing(spark: SparkSession) -> None:
 
     assert {name: (row.limit, row.pressure_percent) for name, row in found.items()} == {
         "unlimited": ("unlimited", 0),
+        "by-time": ("time", 0),
+        "compacted": ("unlimited", 0),
         "not-told": ("unknown", None),
         "no-config": ("unknown", None),
         "no-size": ("limited", None),

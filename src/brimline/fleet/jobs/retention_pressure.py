@@ -2,7 +2,8 @@
 
 **Invariant.** The figures are those of ``decide.retention_percent``, to the digit: cut and not rounded, not capped, 0
 where there is no limit. ``plain_percent`` is the bean of every replica; ``tiered_percent`` and ``local_percent`` are
-the beans of a tiered partition, and its leader alone has them. What is not known gives no figure: ``limit`` says
+the beans of a tiered partition, and its leader alone has them. ``limit`` says what holds the log: ``limited`` by size,
+``time`` by ``retention.ms`` alone, ``unlimited`` by neither. What is not known gives no figure: ``limit`` says
 ``unknown`` where the topic's configuration is not known, ``remote_reason`` why a remote size is not.
 
 ``guard_percent`` is what the guard itself made of the same reading, where the snapshot has it, and ``equals_guard``
@@ -21,10 +22,18 @@ from brimline.fleet.tables.gold_schemas import RETENTION_PRESSURE
 from brimline.model.partitions import USE_RETENTION_BYTES
 from brimline.model.scan import REPLICA_FOLDERS, FolderKind
 
-LIMITED, UNLIMITED, UNKNOWN = "limited", "unlimited", "unknown"
+LIMITED, BY_TIME, UNLIMITED, UNKNOWN = "limited", "time", "unlimited", "unknown"
 _PLAIN_LIMIT, _IS_LED_TIERED = "plain_limit", "is_led_tiered"
 _CONFIG_KEY = (c.SNAPSHOT_ID, c.TOPIC, c.TOPIC_ID)
-_CONFIGS = (c.IS_KNOWN, c.RETENTION_BYTES, c.LOCAL_RETENTION_BYTES, c.IS_TIERED, c.IS_COPY_DISABLED)
+_CONFIGS = (
+    c.IS_KNOWN,
+    c.DELETES,
+    c.RETENTION_MS,
+    c.RETENTION_BYTES,
+    c.LOCAL_RETENTION_BYTES,
+    c.IS_TIERED,
+    c.IS_COPY_DISABLED,
+)
 
 
 def retention_pressure(replicas: DataFrame, topic_configs: DataFrame, now: datetime) -> DataFrame:
@@ -100,7 +109,9 @@ def _is_led_tiered() -> Column:
 
 def _limit() -> Column:
     is_limited = (F.col(_PLAIN_LIMIT) > 0) | _has_tiered_limit()
-    return F.when(F.col(c.IS_KNOWN).isNull(), UNKNOWN).when(is_limited, LIMITED).otherwise(UNLIMITED)
+    is_by_time = F.col(c.DELETES) & (F.col(c.RETENTION_MS) >= 0)
+    known = F.when(is_limited, LIMITED).when(is_by_time, BY_TIME).otherwise(UNLIMITED)
+    return F.when(F.col(c.IS_KNOWN).isNull(), UNKNOWN).otherwise(known)
 
 
 def _has_tiered_limit() -> Column:
