@@ -134,11 +134,15 @@ def throttle_sentence(report: ThrottleReport) -> str:
         return f"replicas that are not in sync cannot be held or let go on: {report.failure}"
     if report.foreign is not None:
         return (
-            f"{report.wanted} partitions with replicas on a full disk that are not in sync are not held: somebody "
+            f"replicas of {_counted(report.wanted)} on a full disk are not in sync, and are not held: somebody "
             f"else's replication throttle is set ({report.foreign}), and Kafka has one rate for a whole broker"
         )
     count = 0 if report.held is None else report.held.partitions
-    return f"replication of {count} partitions to replicas on a full disk that are not in sync is held (throttle)"
+    return f"replication of {_counted(count)} to replicas on a full disk that are not in sync is held (throttle)"
+
+
+def _counted(partitions: int) -> str:
+    return f"{partitions} partition{'s' * (partitions != 1)}"
 
 
 class ThrottleNews:
