@@ -138,10 +138,10 @@ def write_single_batches(sandbox: Sandbox, topic: str, partition: int, count: in
     """Of 1,000 bytes each, all stored by the leader."""
     producer = Producer({"bootstrap.servers": sandbox.admin_servers, "batch.num.messages": 1, "acks": 1})
     before = end_offset(sandbox, topic, partition)
-    for _ in range(count):
+    for number in range(1, count + 1):
         producer.produce(topic, bytes(1000), partition=partition)
-        producer.poll(0)
-    assert producer.flush(PATIENCE_SECONDS) == 0
+        if number % 500 == 0:  # a busy machine takes its time for each, and has a deadline for some
+            assert producer.flush(PATIENCE_SECONDS) == 0
     eventually(lambda: end_offset(sandbox, topic, partition) == before + count)
 
 
