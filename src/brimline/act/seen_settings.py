@@ -8,13 +8,21 @@
 """
 
 import hashlib
-import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from brimline.decide.reclaim.holding import Seen
-from brimline.service.durable_files import check_version, put_on_record, read_state
+from brimline.documents.state_files import read_state_file, write_state_file
 
 _VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filed:
+    version: int = _VERSION
+    log_dir: str
+    settings: str | None
+    foreign_bytes: int | None
 
 
 class SeenFile:
@@ -26,24 +34,13 @@ class SeenFile:
 
     def read(self) -> Seen:
         try:
-            document = json.loads(read_state(self.path))
-            check_version(document["version"], _VERSION)
-            settings, foreign = document["settings"], document["foreignBytes"]
-        except (OSError, ValueError, KeyError, TypeError):
+            filed = read_state_file(_Filed, self.path, _VERSION)
+        except (OSError, ValueError):
             return Seen()
-        return Seen(
-            settings=settings if isinstance(settings, str) else None,
-            foreign_bytes=foreign if isinstance(foreign, int) else None,
-        )
+        return Seen(settings=filed.settings, foreign_bytes=filed.foreign_bytes)
 
     def write(self, seen: Seen) -> None:
         """Raises ``NotRecorded``. What is there already is not written again."""
-        if seen == self.read():
-            return
-        document = {
-            "version": _VERSION,
-            "logDir": self._log_dir,
-            "settings": seen.settings,
-            "foreignBytes": seen.foreign_bytes,
-        }
-        put_on_record(self.path, (json.dumps(document) + "\n").encode())
+        if seen != self.read():
+            filed = _Filed(log_dir=self._log_dir, settings=seen.settings, foreign_bytes=seen.foreign_bytes)
+            write_state_file(self.path, filed)
