@@ -31,6 +31,7 @@ _CHANGES |= {"observers", "leader", "records"}
 _WORDS = (FENCED.word, CLEAR.word, STILL.word, *OTHER_WORDS)
 _IDS = (FENCED.topic_id, CLEAR.topic_id, STILL.topic_id)
 _CHANGES_WITH_OTHERS = {"OffsetCommit", "OffsetFetch", "OffsetDelete", "DeleteGroups", "TxnOffsetCommit"}
+_CHANGES_WITH_OTHERS |= {"ElectLeaders"}  # of all partitions it names those that were elected just now
 """Other frames of the attack change what is answered to these. That each is answered, or none, is compared."""
 _TIMED_OUT = 7
 _OWN = {API_VERSIONS, DESCRIBE_LOG_DIRS}
