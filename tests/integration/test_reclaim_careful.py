@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import brimline_inside, create_topic
+from brimline.settings.keys import KEYS
+from tests.integration.cluster import brimline, brimline_inside, create_topic
 from tests.integration.full_disks import clean_up, used_percent
 from tests.integration.guarded import guard, write_config
 from tests.integration.reclaim_world import DELETE_DELAY_SECONDS, MIB, QUICK_BROKER, RECORD, Writer, reclaim_keys
@@ -201,6 +202,62 @@ def test_nothing_goes_for_a_file_that_deleting_cannot_make_up_for(sandbox: Sandb
     assert "deleting cannot cure that" in said["does"]
     assert len(topics_of(letter)) > 1, "by the letter all of it goes, and the ceiling is still not met"
     assert segments(sandbox, "clicks")[-1] - segments(sandbox, "clicks")[0] > 0, "and much of it is still there"
+
+
+def test_a_change_that_would_delete_much_waits_for_a_person(sandbox: Sandbox, tmp_path: Path) -> None:
+    keys = keys_of(tmp_path, ceiling(sandbox, below=-5), "careful")
+    changed = {**keys, "log.retention.disk.usage.percent": str(ceiling(sandbox, below=12))}
+    before = segments(sandbox, "clicks")
+
+    with guard(sandbox, tmp_path / "log", keys) as running:
+        eventually(lambda: device(running)["state"] == "under-ceiling")
+        reload(sandbox, running, changed)
+        eventually(lambda: device(running)["state"] == "held")
+        status = brimline("status", "--url", f"http://127.0.0.1:{running.port}").stdout
+        while_held = segments(sandbox, "clicks")
+        running.process.kill()
+    with guard(sandbox, tmp_path / "again", changed) as running:
+        eventually(lambda: device(running)["state"] == "held")
+        path = write_config(sandbox, changed)
+        confirmed = brimline_inside(sandbox, "reclaim", "--config", str(path), "--apply", "--yes", "--no-wait")
+        eventually(lambda: is_held(running))
+
+    assert while_held == before
+    assert confirmed.returncode in (0, 3), confirmed.stderr
+    assert "held: by the present settings" in " ".join(status.split())
+    assert segments(sandbox, "clicks") != before
+    assert segments(sandbox, "events")[0] == segments(sandbox, "app-window-store-changelog")[0] == 0
+
+
+def test_a_ceiling_of_8_deletes_nothing_that_should_stay(sandbox: Sandbox, tmp_path: Path) -> None:
+    before = {topic: segments(sandbox, topic) for topic in TOPICS}
+
+    keys = keys_of(tmp_path, 8, "careful")
+    del keys["brimline.reclaim.policy"]
+    with guard(sandbox, tmp_path / "log", keys) as running:
+        eventually(lambda: device(running)["state"] == "stuck")
+        said = running.log.read_text()
+
+    assert "a ceiling below 10 % leaves almost nothing of any topic; was 80 meant?" in said
+    assert said.count("is not set and is") == sum(key.kip_61 is not None for key in KEYS), "the defaults that changed"
+    assert {topic: segments(sandbox, topic) for topic in TOPICS} == before
+
+
+def test_files_that_are_not_kafkas_are_waited_on_below_the_fence(sandbox: Sandbox, tmp_path: Path) -> None:
+    before = segments(sandbox, "clicks")
+    foreign = sandbox.outside(sandbox.broker(1).log_dirs[0]) / "core.1234"
+    with guard(sandbox, tmp_path / "log", keys_of(tmp_path, ceiling(sandbox, below=-2), "careful")) as running:
+        eventually(lambda: list(tmp_path.glob("reclaim-seen-*")))
+        foreign.write_bytes(b"x" * (5 * MIB))
+        try:
+            eventually(lambda: device(running)["state"] == "held")
+            said = device(running)["does"]
+        finally:
+            foreign.unlink()
+        eventually(lambda: device(running)["state"] == "under-ceiling")
+
+    assert "files that are not Kafka's have grown by 5.0" in said
+    assert segments(sandbox, "clicks") == before
 
 
 def test_the_dry_run_and_doctor_name_what_is_kept_for_ever(sandbox: Sandbox, tmp_path: Path) -> None:

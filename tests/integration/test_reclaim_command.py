@@ -35,7 +35,7 @@ from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.cluster import brimline_inside, create_topic
 from tests.integration.guarded import write_config
 from tests.integration.kafka_clients import kafka_admin
-from tests.integration.reclaim_world import QUICK_BROKER, RECORD, TRIMMABLE, Writer
+from tests.integration.reclaim_world import QUICK_BROKER, RECLAIM, RECORD, TRIMMABLE, Writer
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -100,7 +100,7 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def command(world: World, tmp_path: Path) -> "Command":
-    keys = {"brimline.state.dir": str(tmp_path), "disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
+    keys = {**RECLAIM, "brimline.state.dir": str(tmp_path)}
     return Command(sandbox=world.sandbox, config=write_config(world.sandbox, keys), state_dir=tmp_path)
 
 
