@@ -98,9 +98,8 @@ def guard(
 ) -> Iterator[RunningGuard]:
     """``user``: run as this uid, without any capability."""
     config = write_config(sandbox, {**QUICK, "brimline.log.format": "json", **(added or {})}, broker)
-    command = [*ENDS_WITH_US, *program, "guard", "--config", str(config)]
-    if user is not None:
-        command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", *command]
+    who = [] if user is None else [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
+    command = [*ENDS_WITH_US, *who, *program, "guard", "--config", str(config)]
     with log.open("w") as stream:
         process = subprocess.Popen(sandbox.inside(command), stderr=stream, text=True, stdin=subprocess.DEVNULL)
     try:

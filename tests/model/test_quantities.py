@@ -40,6 +40,8 @@ def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
         (1024, "1.00 KiB"),
         (1_538_476, "1.47 MiB"),
         (10 << 20, "10.0 MiB"),
+        (10_480_518, "10.0 MiB"),
+        (104_806_000, "100 MiB"),
         (100 << 30, "100 GiB"),
         (1000 << 30, "0.98 TiB"),
         (2**63 - 1, "8.00 EiB"),

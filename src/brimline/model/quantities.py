@@ -54,7 +54,7 @@ def human_bytes(size: Bytes | int | None) -> str:
         scaled /= 1024
         if abs(scaled) < 999.5 or unit == "EiB":
             break
-    digits = max(0, 2 - len(str(int(abs(scaled)))) + 1)
+    digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0  # what is rounded up has a digit more
     return f"{scaled:.{digits}f} {unit}"
 
 
