@@ -12,6 +12,7 @@ import pytest
 
 from brimline.sandbox import BrokerFailed, Sandbox, SandboxGone, SandboxSpec, VolumeSpec
 from brimline.sandbox.jars.cache import cache_dir
+from tests.integration.guarded import ENDS_WITH_US
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -34,7 +35,8 @@ with Sandbox(SandboxSpec(volumes=(VolumeSpec(filesystem="{FILESYSTEM}"), VolumeS
 
 @pytest.fixture
 def owner(real_volumes: None) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, process_group=0)
+    command = [*ENDS_WITH_US, sys.executable, "-c", OWNER]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
     yield process
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE_SECONDS)

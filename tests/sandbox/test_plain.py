@@ -14,6 +14,7 @@ import pytest
 from brimline.model import Bytes
 from brimline.sandbox import NamespaceRefused, Sandbox, SandboxSpec, VolumeSpec, why_no_real_volumes
 from brimline.sandbox.namespace import FORCE_PLAIN, Namespace
+from tests.integration.guarded import ENDS_WITH_US
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.usefixtures("plain_folders")
@@ -47,7 +48,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.F
 
 @pytest.fixture(params=[0, MORE_THAN_ANY_MEMORY], ids=["in memory", "on disk"])
 def owner(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-c", OWNER, str(request.param)]
+    command = [*ENDS_WITH_US, sys.executable, "-c", OWNER, str(request.param)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
     yield process
     os.killpg(process.pid, signal.SIGKILL)
