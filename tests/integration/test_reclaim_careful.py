@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from brimline.settings.keys import KEYS
+from brimline.settings.keys import KEYS, shown_value
 from tests.integration.cluster import brimline, brimline_inside, create_topic
 from tests.integration.full_disks import clean_up, used_percent
 from tests.integration.guarded import guard, write_config
@@ -88,7 +88,7 @@ def test_the_same_file_under_both_policies_differs_by_the_documented_rules(sandb
 
     careful = planned(sandbox, keys_of(tmp_path, percent, "careful"))
     letter = planned(sandbox, keys_of(tmp_path, percent, "kip-61"))
-    each_alone = {key.name: str(key.kip_61).lower() for key in KEYS if key.kip_61 is not None}
+    each_alone = {key.name: shown_value(key.kip_61) for key in KEYS if key.kip_61 is not None}
     key_by_key = planned(sandbox, {**keys_of(tmp_path, percent, "careful"), **each_alone})
 
     assert topics_of(letter) == {"app-window-store-changelog"}, "the oldest go first"

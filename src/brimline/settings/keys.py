@@ -637,15 +637,6 @@ def shown_value(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def policy_table() -> str:
-    """Both policies side by side, for docs/kips.md. A test compares what it says with this."""
-    lines = [f"| key | `{CAREFUL}` (default) | `{KIP_61}` |", "|---|---|---|"]
-    for key in KEYS:
-        if key.kip_61 is not None:
-            lines.append(f"| `{key.name}` | {shown_value(key.default)} | {shown_value(key.kip_61)} |")
-    return "\n".join(lines) + "\n"
-
-
 def _markdown_lines() -> Iterator[str]:
     yield "| Key | Type | Default | Allowed | On SIGHUP | From | Meaning |"
     yield "|---|---|---|---|---|---|---|"

@@ -33,7 +33,9 @@ _IDS = (FENCED.topic_id, CLEAR.topic_id, STILL.topic_id)
 _CHANGES_WITH_OTHERS = {"OffsetCommit", "OffsetFetch", "OffsetDelete", "DeleteGroups", "TxnOffsetCommit"}
 _CHANGES_WITH_OTHERS |= {"ElectLeaders"}  # of all partitions it names those that were elected just now
 """Other frames of the attack change what is answered to these. That each is answered, or none, is compared."""
-_TIMED_OUT = 7
+_TIMED_OUT, _REFUSED = 7, 56
+_OF_KAFKAJS = 7
+"""The one version of Produce that it speaks."""
 _OWN = {API_VERSIONS, DESCRIBE_LOG_DIRS}
 """To whose answers the gateway adds something."""
 
@@ -74,9 +76,6 @@ def _asks_for_remote_sizes(frame: bytes) -> bool:
         return read_request(frame[4:]).layout == KIP_1187
     except WireError:
         return False
-
-
-_OF_KAFKAJS, _REFUSED = 7, 56
 
 
 def _other_fate(through: Fate, past: Fate) -> str:
