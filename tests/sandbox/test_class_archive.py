@@ -1,5 +1,7 @@
 """A class archive is used where it fits, and is never in the way where it does not."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,15 @@ def test_a_broker_takes_its_classes_from_the_archive() -> None:
         loaded = sandbox.outside(sandbox.broker(1).node.home / log).read_text().splitlines()
     kafka = [line for line in loaded if "] kafka.server.KafkaApis " in line]
     assert [line.rpartition("source: ")[2] for line in kafka] == ["shared objects file (top)"]
+
+
+def test_a_copied_cache_has_an_archive_of_its_own(tmp_path: Path) -> None:
+    jars = stock_jars(kafka_jars(DEFAULT_VERSION))
+    copied = [Path(shutil.copy2(jar, tmp_path)) for jar in jars[:1]]
+    first = archive_beside(copied)
+    assert first.name != archive_beside(jars).name
+    os.utime(copied[0], ns=(0, 0))
+    assert archive_beside(copied).name != first.name
 
 
 def test_a_broken_archive_is_no_archive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

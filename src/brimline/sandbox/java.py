@@ -16,6 +16,7 @@ Tools go by the names of their scripts. They moved from Scala (``kafka.admin``, 
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -108,8 +109,13 @@ def kafka_command(path: Sequence[Path], main_class: str, arguments: Iterable[str
 
 
 def archive_beside(jars: Sequence[Path]) -> Path:
-    """Where the archive of these jars is kept; a Java's own files tell it from another one."""
-    return jars[0].parent / f"classes-{java_stamp()}.jsa"
+    """Where the archive of these jars is kept.
+
+    It fits one Java and these very files: with a cache that was copied to another home, or without its times, it is
+    another one.
+    """
+    fits = hashlib.sha256(f"{java_stamp()}\n{jars[0]}\n{jars[0].stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    return jars[0].parent / f"classes-{fits}.jsa"
 
 
 def java_stamp() -> str:
@@ -132,7 +138,8 @@ def make_archive(version: str) -> None:
     partial.unlink(missing_ok=True)
     with Sandbox(SandboxSpec(version=version, java_options=(f"-XX:ArchiveClassesAtExit={partial}",))) as sandbox:
         sandbox.broker(1).stop()
-        if partial.is_file():
+        # A JVM that ended otherwise may have left half an archive, and half an archive kills the JVM that uses it
+        if sandbox.broker(1).exit_code == 128 + signal.SIGTERM and partial.is_file():
             partial.rename(archive)
 
 
