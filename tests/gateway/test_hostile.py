@@ -28,6 +28,7 @@ from brimline.gateway.net.connection import Judge
 from brimline.gateway.net.forwarder import ForwarderSettings
 from brimline.gateway.net.loop import EventLoop
 from brimline.gateway.rules.fences import Fences
+from brimline.gateway.rules.follower_orders import FencedFollower
 from brimline.gateway.rules.placement import Placement
 from brimline.gateway.rules.rules import Rules, RuleSettings
 from brimline.gateway.rules.sequence_memory import SequenceMemory
@@ -130,6 +131,7 @@ def real_rules(
     memory: SequenceMemory | None = None,
     *,
     login_timeout: float | None = None,
+    followers: Sequence[FencedFollower] = (),
 ) -> Iterator[Running]:
     """A gateway before a broker with a full log dir that has both partitions of a topic, and one that has room."""
     placement = Placement(
@@ -143,6 +145,7 @@ def real_rules(
     def judge(loop: EventLoop, counters: Counters) -> Judge:
         fences = Fences(state_dir=folder, node_id=1, log_dirs=["/full", "/free"])
         fences.set_full({"/full": "there is no room"})
+        fences.lease_followers(followers, epoch=1, seconds=60)
         describes.append(DescribeRule(loop, worker))
         settings = RuleSettings(refusals_per_second=refusals_per_second)
 

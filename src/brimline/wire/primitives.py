@@ -13,6 +13,7 @@ Every length is checked against the bytes that are really there before it is bel
 damaged length can neither allocate memory nor send the reader out of bounds.
 """
 
+from functools import lru_cache
 from struct import Struct
 from uuid import UUID
 
@@ -93,6 +94,7 @@ def _text(encoded: memoryview) -> str:
         raise Malformed("a string that is not UTF-8") from None
 
 
+@lru_cache(maxsize=1024)
 def encoded_count(count: int, *, flexible: bool) -> bytes:
     """The number that stands before the elements of an array."""
     writer = Writer(flexible=flexible)

@@ -13,13 +13,12 @@ read their few bytes by hand.
 
 from bisect import bisect_left
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from brimline.wire.primitives import Malformed, Reader, Truncated, encoded_count, tags_end, uvarint_at
+from brimline.wire.primitives import Malformed, Truncated, encoded_count, tags_end, uvarint_at
 from brimline.wire.request_header import PRODUCE, body_start, first_flexible_version, is_flexible
 from brimline.wire.rewrite import Edit, rewritten_frame
 
@@ -41,6 +40,7 @@ _SMALLEST_LENGTH = -(1 << 31)
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
+_ACKS_AND_TIMEOUT = Struct(">hi")
 _UUID_SIZE = 16
 
 # Partition number and length of the records. The flexible length is of variable size; most of it is in its first byte.
@@ -98,8 +98,7 @@ class TopicSpan(NamedTuple):
     parts_end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceIndex:
+class ProduceIndex(NamedTuple):
     version: int
     transactional_id: str | None
     acks: int
@@ -133,34 +132,28 @@ def read_acks(prefix: memoryview, version: int) -> int | None:
 def index_produce(payload: memoryview, version: int) -> ProduceIndex:
     if version not in VERSIONS:
         raise Malformed(f"a Produce request of the unknown version {version}")
-    flexible = is_flexible(PRODUCE, version)
+    flexible = version >= _FIRST_FLEXIBLE_VERSION
     at = body_start(payload, flexible=flexible)
     if at is None:
         raise Malformed("a Produce request that ends within its header")
     transactional_id = None
     if version >= _FIRST_VERSION_WITH_TRANSACTIONAL_ID:
         transactional_id, at = _text_at(payload, at, flexible=flexible)
-    reader = Reader(payload, flexible=flexible, position=at)
-    acks, timeout_ms = reader.int16(), reader.int32()
-    topic_count_start = reader.position
-    topic_count = reader.count_not_null(smallest_element=_SMALLEST_FLEXIBLE_TOPIC if flexible else _SMALLEST_TOPIC)
-    topic_count_end = reader.position
+    if len(payload) - at < _ACKS_AND_TIMEOUT.size:
+        raise Truncated(_ACKS_AND_TIMEOUT.size, len(payload) - at)
+    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(payload, at)
+    topic_count_start = at + _ACKS_AND_TIMEOUT.size
+    smallest = _SMALLEST_FLEXIBLE_TOPIC if flexible else _SMALLEST_TOPIC
+    topic_count, topic_count_end = _count_at(payload, topic_count_start, smallest, flexible=flexible)
     if topic_count > MOST_ENTRIES:
         raise Malformed(f"a Produce request for {topic_count} topics")
     parts: list[ProducePart] = []
     topics: list[TopicSpan] = []
-    reader.position = _index_topics(payload, topic_count_end, topic_count, version, topics, parts)
-    reader.skip_tags()
-    return ProduceIndex(
-        version=version,
-        transactional_id=transactional_id,
-        acks=acks,
-        timeout_ms=timeout_ms,
-        parts=tuple(parts),
-        topics=tuple(topics),
-        topic_count_start=topic_count_start,
-        topic_count_end=topic_count_end,
-    )
+    end = _index_topics(payload, topic_count_end, topic_count, version, topics, parts)
+    if flexible:
+        tags_end(payload, end)
+    topics_at = topic_count_start, topic_count_end
+    return ProduceIndex(version, transactional_id, acks, timeout_ms, tuple(parts), tuple(topics), *topics_at)
 
 
 def _index_topics(
@@ -168,7 +161,8 @@ def _index_topics(
 ) -> int:
     """Appends to both lists; tells where the topics end."""
     size = len(payload)
-    flexible = is_flexible(PRODUCE, version)
+    flexible = version >= _FIRST_FLEXIBLE_VERSION
+    smallest = _SMALLEST_FLEXIBLE_PARTITION if flexible else _PARTITION_HEAD.size
     has_ids = version >= FIRST_VERSION_WITH_TOPIC_ID
     topic, topic_id = None, None
     for _ in range(count):
@@ -183,7 +177,7 @@ def _index_topics(
             if topic is None:
                 raise Malformed("a topic without a name")
         count_start = at
-        partitions, at = _partition_count(payload, at, flexible=flexible)
+        partitions, at = _count_at(payload, at, smallest, flexible=flexible)
         count_end, first_part = at, len(parts)
         if first_part + partitions > MOST_ENTRIES:
             raise Malformed(f"a Produce request for more than {MOST_ENTRIES} partitions")
@@ -194,19 +188,18 @@ def _index_topics(
     return at
 
 
-def _partition_count(payload: memoryview, at: int, *, flexible: bool) -> tuple[int, int]:
+def _count_at(payload: memoryview, at: int, smallest: int, *, flexible: bool) -> tuple[int, int]:
+    """How many entries of at least ``smallest`` bytes follow, and where they begin."""
     if flexible:
         count, at = uvarint_at(payload, at)
         count -= 1
-        smallest = _SMALLEST_FLEXIBLE_PARTITION
     elif len(payload) - at < _INT32.size:
         raise Truncated(_INT32.size, len(payload) - at)
     else:
         count = _INT32.unpack_from(payload, at)[0]
         at += _INT32.size
-        smallest = _PARTITION_HEAD.size
     if count < 0:
-        raise Malformed(f"a topic with {count} partitions")
+        raise Malformed(f"{count} entries")
     if count * smallest > len(payload) - at:
         raise Truncated(count * smallest, len(payload) - at)
     return count, at
@@ -233,7 +226,11 @@ def _index_partitions(
         at += head_size
         if flexible:
             if length > 0x7F:
-                length, at = uvarint_at(payload, at - 1)
+                if at < size and payload[at] <= 0x7F:  # records of up to 16 KB
+                    length += (payload[at] - 1) << 7
+                    at += 1
+                else:
+                    length, at = uvarint_at(payload, at - 1)
             length -= 1
         if length < 0:
             if length < _SMALLEST_LENGTH:

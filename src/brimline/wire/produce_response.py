@@ -13,6 +13,7 @@ the first partitions of an answer are told the reason in words, the others by th
 
 from array import array
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
@@ -52,18 +53,10 @@ class Refusal(NamedTuple):
 
 def refusing_response(version: int, correlation_id: int, refusals: Iterable[Refusal]) -> bytes:
     """The whole frame of an answer that the broker has no part in."""
-    layout = _Layout(version)
+    layout = _layout(version)
     topics = layout.entries_by_topic(refusals)
-    writer = Writer(flexible=layout.flexible)
-    writer.int32(correlation_id)
-    writer.no_tags()
-    writer.count(len(topics))
-    for name, topic in topics.items():
-        writer.raw(layout.topic(name, topic))
-    if version >= _FIRST_VERSION_WITH_THROTTLE_TIME:
-        writer.int32(0)
-    writer.no_tags()
-    answer = writer.finish()
+    head = _INT32.pack(correlation_id) + layout.no_tags + encoded_count(len(topics), flexible=layout.flexible)
+    answer = b"".join((head, *[layout.topic(name, topic) for name, topic in topics.items()], layout.end))
     return _INT32.pack(len(answer)) + answer
 
 
@@ -81,7 +74,7 @@ class RefusedPart:
 
     def __init__(self, version: int, refusals: Iterable[Refusal]) -> None:
         self._version = version
-        self._layout = _Layout(version)
+        self._layout = _layout(version)
         self._topics = self._layout.entries_by_topic(refusals)
         self.kept_bytes = sum(
             _TOPIC_OVERHEAD + len(name) + len(topic.entries) + topic.numbers.itemsize * len(topic.numbers)
@@ -120,7 +113,7 @@ class RefusedPart:
 
 def error_codes(payload: memoryview, version: int) -> dict[tuple[TopicName, int], int]:
     """The broker's code for each partition that it answers, by ``ProducePart.where``."""
-    layout = _Layout(version)
+    layout = _layout(version)
     reader = Reader(payload, flexible=layout.flexible)
     reader.int32()  # correlation id
     reader.skip_tags()
@@ -152,6 +145,9 @@ class _Layout:
         if version not in VERSIONS:
             raise Malformed(f"an answer to Produce of the unknown version {version}")
         self.flexible = is_flexible(PRODUCE, version)
+        self.no_tags = b"\0" if self.flexible else b""
+        throttled = bytes(_INT32.size) if version >= _FIRST_VERSION_WITH_THROTTLE_TIME else b""
+        self.end = throttled + self.no_tags
         self._has_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_ID
         self._has_message = version >= _FIRST_VERSION_WITH_MESSAGE
         offsets_and_times = (
@@ -161,31 +157,22 @@ class _Layout:
         self._fixed_size = _INT32.size + 2 + len(self._unknown_offsets_and_times)
         # What stands behind the fixed fields of a partition unless its batch was found faulty or its leader moved.
         self._plain_rest = self._rest(None)
+        # Fences have few reasons and producers few topics, and each is told thousands of times.
+        self.behind_number = lru_cache(maxsize=64)(self._behind_number)
+        self.name = lru_cache(maxsize=1024)(self._name)
 
     def entries_by_topic(self, refusals: Iterable[Refusal]) -> dict[bytes, RefusedTopic]:
         """Refusals differ in their partition's number and little else, so that the rest is written once."""
         topics: dict[bytes, dict[int, bytes]] = {}
-        behind_number: dict[tuple[int, str | None], bytes] = {}
         for position, (part, code, reason) in enumerate(refusals):
-            message = reason if position < _MOST_MESSAGES else None
-            rest = behind_number.get((code, message))
-            if rest is None:
-                rest = code.to_bytes(2, "big", signed=True) + self._unknown_offsets_and_times + self._rest(message)
-                behind_number[code, message] = rest
+            rest = self.behind_number(code, reason if position < _MOST_MESSAGES else None)
             entries = topics.setdefault(self._key(part), {})
             entries.setdefault(part.partition, _INT32.pack(part.partition) + rest)
         return {name: RefusedTopic(array("i", entries), b"".join(entries.values())) for name, entries in topics.items()}
 
     def topic(self, key: bytes, refused: RefusedTopic) -> bytes:
-        writer = Writer(flexible=self.flexible)
-        if self._has_topic_ids:
-            writer.raw(key)
-        else:
-            writer.string_bytes(key)
-        writer.count(len(refused.numbers))
-        writer.raw(refused.entries)
-        writer.no_tags()
-        return writer.finish()
+        count = encoded_count(len(refused.numbers), flexible=self.flexible)
+        return self.name(key) + count + refused.entries + self.no_tags
 
     def read_topic(self, reader: Reader) -> _AnsweredTopic:
         key = bytes(reader.take(_UUID_SIZE) if self._has_topic_ids else reader.string_bytes())
@@ -235,6 +222,16 @@ class _Layout:
             raise ValueError("this version names topics by their name")
         return part.topic.encode()
 
+    def _behind_number(self, code: int, message: str | None) -> bytes:
+        return code.to_bytes(2, "big", signed=True) + self._unknown_offsets_and_times + self._rest(message)
+
+    def _name(self, key: bytes) -> bytes:
+        if self._has_topic_ids:
+            return key
+        writer = Writer(flexible=self.flexible)
+        writer.string_bytes(key)
+        return writer.finish()
+
     def _rest(self, message: str | None) -> bytes:
         writer = Writer(flexible=self.flexible)
         if self._has_message:
@@ -243,3 +240,8 @@ class _Layout:
             writer.string_bytes(cut)
         writer.no_tags()
         return writer.finish()
+
+
+@lru_cache
+def _layout(version: int) -> _Layout:
+    return _Layout(version)

@@ -88,6 +88,11 @@ class RequestStream:
         return len(self._kept)
 
     @property
+    def announced_bytes(self) -> int:
+        """How much it will take when it is there, if it is collected."""
+        return len(self._kept) + self._missing
+
+    @property
     def is_between_frames(self) -> bool:
         return not (self.passing or self._kept)
 

@@ -13,7 +13,8 @@ BOUND = 1000
 
 
 class Connection:
-    def __init__(self) -> None:
+    def __init__(self, announced_bytes: int = 0) -> None:
+        self.announced_bytes = announced_bytes
         self.looked = 0
         self.closed_for: str | None = None
 
@@ -69,6 +70,16 @@ def test_the_oldest_may_always_go_on_and_does_not_count(account: Account) -> Non
     assert not account.must_wait(oldest)
     assert account.must_wait(other)
     assert not account.must_wait(last)
+
+
+def test_large_ones_leave_room_for_ordinary_ones(loop: EventLoop) -> None:
+    megabyte = 1 << 20
+    account = Account(loop, 64 * megabyte)
+    account.holds(Connection(), 1)
+    for _ in range(100):
+        grow(account, Connection(announced_bytes=100 * megabyte), step=SMALL)
+    ordinary = Connection(announced_bytes=megabyte)
+    assert grow(account, ordinary, step=SMALL) >= megabyte
 
 
 def test_who_holds_next_to_nothing_never_waits(account: Account) -> None:

@@ -65,7 +65,7 @@ class Gateway:
         return [json.loads(line) for line in (self.state_dir / "fences-1.log").read_text().splitlines()]
 
     def covering(self, topic: str, log_dir: str | None) -> FenceCause | None:
-        fence = self.fences.snapshot.of(topic, 0, log_dir)
+        fence = self.fences.snapshot.of(topic, log_dir)
         return None if fence is None else fence.cause
 
     def since(self) -> list[float]:
@@ -79,7 +79,7 @@ def gateway(tmp_path: Path) -> Gateway:
 
 def test_nothing_is_fenced_at_first(gateway: Gateway) -> None:
     assert gateway.fences.snapshot.is_empty
-    assert gateway.fences.snapshot.of("orders", 0, "/data/a") is None
+    assert gateway.fences.snapshot.of("orders", "/data/a") is None
     assert gateway.fences.snapshot.in_force() == []
     assert gateway.fences.warnings == ()
 
@@ -88,7 +88,7 @@ def test_a_full_log_dir_is_fenced_and_no_other(gateway: Gateway) -> None:
     gateway.fences.set_full({"/data/a": "log dir /data/a is 99.4 % used"})
 
     assert not gateway.fences.snapshot.is_empty
-    assert gateway.fences.snapshot.of("orders", 0, "/data/a") == Fence(
+    assert gateway.fences.snapshot.of("orders", "/data/a") == Fence(
         cause=FenceCause.FULL, reason="log dir /data/a is 99.4 % used", since=BEGIN, log_dir="/data/a"
     )
     assert gateway.covering("orders", "/data/b") is None
@@ -108,7 +108,7 @@ def test_a_snapshot_stays_what_it_was(gateway: Gateway) -> None:
 
     gateway.fences.set_full({})
 
-    assert before.of("orders", 0, "/data/a") is not None
+    assert before.of("orders", "/data/a") is not None
 
 
 def test_since_is_kept_while_the_cause_lasts_and_the_reason_is_the_last_one(gateway: Gateway) -> None:
@@ -198,13 +198,13 @@ def test_a_log_dir_is_fenced_by_hand_however_it_is_spelt(gateway: Gateway, spell
 def test_the_client_is_told_of_the_strongest_cause(gateway: Gateway) -> None:
     causes = []
     gateway.fences.fence(topic="orders", reason="topic", by="root")
-    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
     gateway.fences.fence(log_dir="/data/a", reason="log dir", by="root")
-    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
     gateway.fences.lease({"/data/a": "guard"}, seconds=5)
-    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
     gateway.fences.set_full({"/data/a": "own eyes"})
-    causes.append(gateway.fences.snapshot.of("orders", 0, "/data/a"))
+    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
 
     assert [fence.reason for fence in causes if fence is not None] == ["topic", "log dir", "guard", "own eyes"]
 
@@ -229,7 +229,7 @@ def test_what_was_fenced_by_hand_is_fenced_after_a_restart(gateway: Gateway) -> 
 
     gateway.restarted()
 
-    assert gateway.fences.snapshot.of("anything", 0, "/data/a") == by_hand
+    assert gateway.fences.snapshot.of("anything", "/data/a") == by_hand
     assert gateway.covering("orders", None) is FenceCause.MANUAL
     assert gateway.covering("others", "/data/b") is None
     assert gateway.since() == [0, 0]
@@ -472,12 +472,11 @@ def test_a_follower_without_room_fences_its_partitions_and_no_others(gateway: Ga
     gateway.fences.lease_followers([follower(3, ("orders", 1))], epoch=1, seconds=10)
 
     snapshot = gateway.fences.snapshot
-    fence = snapshot.of("orders", 1, "/data/a")
-    assert fence is not None
+    fence = snapshot.followers_in_force["orders", 1]
     assert (fence.cause, fence.follower) == (FenceCause.FOLLOWER, 3)
     assert fence.refusal.startswith("NOT_ENOUGH_SPACE: broker 3 is full; ")
-    assert snapshot.of("orders", 0, "/data/a") is None
-    assert snapshot.of("clicks", 1, None) is None
+    assert set(snapshot.followers_in_force) == {("orders", 1)}
+    assert snapshot.of("orders", "/data/a") is None
     assert not snapshot.is_empty
 
 
@@ -486,12 +485,12 @@ def test_it_lasts_only_while_it_is_renewed_under_its_number(gateway: Gateway) ->
     gateway.clock.passed = 9
     is_renewed, is_other = (gateway.fences.renew_followers(epoch=epoch, seconds=10) for epoch in (1, 2))
     gateway.clock.passed = 18
-    still = gateway.fences.snapshot.of("orders", 1, None)
+    still = gateway.fences.snapshot.followers_in_force.get(("orders", 1))
     gateway.clock.passed = 19
 
     assert (is_renewed, is_other) == (True, False)
     assert still is not None
-    assert gateway.fences.snapshot.of("orders", 1, None) is None
+    assert not gateway.fences.snapshot.followers_in_force
     assert gateway.fences.snapshot.is_empty
 
 
@@ -500,14 +499,6 @@ def test_it_is_not_on_record(gateway: Gateway) -> None:
 
     assert gateway.restarted().snapshot.is_empty
     assert not gateway.fences.renew_followers(epoch=1, seconds=10)
-
-
-def test_the_disk_of_the_leader_comes_first_in_what_clients_are_told(gateway: Gateway) -> None:
-    gateway.fences.lease_followers([follower(3, ("orders", 0))], epoch=1, seconds=10)
-    gateway.fences.set_full({"/data/a": "full"})
-
-    assert gateway.covering("orders", "/data/a") is FenceCause.FULL
-    assert gateway.covering("orders", "/data/b") is FenceCause.FOLLOWER
 
 
 def test_a_row_for_every_follower_with_how_long_and_how_much(gateway: Gateway) -> None:

@@ -1,10 +1,11 @@
-"""When a refusal is answered: what waits, and who is not made to wait with it."""
+"""What is said in a refusal, when it is answered, and who is not made to wait with it."""
 
 from pathlib import Path
 
 import pytest
 
 from brimline.gateway.net.connection import Connection
+from brimline.gateway.rules.follower_orders import FencedFollower
 from tests.gateway.peers import Client, frame
 from tests.gateway.test_hostile import FREE_ID, FULL_ID, real_rules
 from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request
@@ -52,3 +53,16 @@ def test_who_writes_to_healthy_partitions_too_does_not_wait(tmp_path: Path, wait
             client.read_frame()
 
     assert waits == [0.0] * 20
+
+
+def test_the_disk_of_the_leader_comes_first_in_what_clients_are_told(tmp_path: Path) -> None:
+    follower = FencedFollower(broker=3, reason="broker 3 is full", partitions=(("full", 0), ("free", 0)))
+    with real_rules(tmp_path, followers=[follower]) as gateway, Client(gateway.address) as client:
+        client.send(REFUSED)
+        of_leader = client.read_frame()
+        client.send(ALLOWED)
+        of_follower = client.read_frame()
+
+    assert b"there is no room" in of_leader
+    assert b"broker 3 is full" not in of_leader
+    assert b"broker 3 is full" in of_follower

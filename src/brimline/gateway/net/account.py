@@ -7,6 +7,8 @@ the largest size, and what one request becomes. Nobody's bytes are dropped for t
 - The one that has held something for longest may always go on, so that it ends. What it holds is not counted.
 - Any other may take more as long as it holds less than what is left. So however many hold much, there is always about
   as much left for one more as each of them has: one that takes all it can get does not keep the others out.
+- A quarter is kept for those that hold no more than an ordinary request (``_ORDINARY``) and have announced no more:
+  however much large ones take, and leave half sent, what clients send by default finds room.
 - Who holds no more than ``SMALL`` is not concerned: small frames always go on.
 - A request that was held is judged only when its connection may take more: what becomes of it may be larger.
 - When half is used, everybody is read in pieces of that size, and asks before each.
@@ -18,6 +20,10 @@ from typing import Protocol
 from brimline.gateway.net.loop import EventLoop
 
 SMALL = 1 << 14
+_ORDINARY = 1 << 20
+"""Clients make no larger requests unless they are told to (``max.request.size``), but for the header."""
+_HEADER = 1 << 12
+_RESERVED_PART = 4
 _READ_AT_ONCE = 1 << 18
 _WOKEN_AT_ONCE = 64
 _WAKE_SECONDS = 0.01
@@ -25,6 +31,10 @@ _WAKE_SECONDS = 0.01
 
 
 class Holder(Protocol):
+    @property
+    def announced_bytes(self) -> int:
+        """Of a request that is not there yet as a whole: how large it will be."""
+
     def look_again(self) -> None:
         """It may be that something is left now."""
 
@@ -74,7 +84,10 @@ class Account:
         if held is None:
             return False
         oldest, exempt = next(iter(self._holding.items()))
-        if oldest is holder or held < self._bound - self.used + exempt:
+        left = self._bound - self.used + exempt
+        if max(held, holder.announced_bytes) > _ORDINARY + _HEADER:
+            left -= self._bound // _RESERVED_PART
+        if oldest is holder or held < left:
             return False
         self._waiting[holder] = None
         return True

@@ -72,12 +72,13 @@ class FenceSnapshot:
             fence = self.leased.get(log_dir)
         return self.log_dirs_by_hand.get(log_dir) if fence is None else fence
 
-    def of(self, topic: str, partition: int, log_dir: str | None) -> Fence | None:
-        """What covers a partition whose log is in this log dir (``None`` where that is not known)."""
+    def of(self, topic: str, log_dir: str | None) -> Fence | None:
+        """What covers a topic's partitions in this log dir (``None`` where that is not known).
+
+        Where it is nothing, ``followers_in_force`` may cover some of them.
+        """
         fence = None if log_dir is None else self.of_log_dir(log_dir)
-        if fence is None:
-            fence = self.topics_by_hand.get(topic)
-        return self.followers_in_force.get((topic, partition)) if fence is None else fence
+        return self.topics_by_hand.get(topic) if fence is None else fence
 
     def in_force(self) -> list[Fence]:
         """Those of log dirs and topics."""

@@ -15,10 +15,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from brimline.decide import admission
-from brimline.decide.admission import Fence, RejectError
+from brimline.decide.admission import Fence, RejectError, Verdict
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence
 from brimline.gateway.counters import Counters, RefusalCount, RefusedPartition
 from brimline.gateway.describe.rule import DescribeRule, framed
@@ -46,6 +47,7 @@ _MIXED_SECONDS = 10.0
 _SILENCE_SECONDS = 10.0
 """Between two lines about requests that cannot be read, which a hostile client can send by the thousand."""
 _NO_ACKS = 0
+_NOT_IDEMPOTENT = ProducePart(None, None, 0, 0, 0, 0, -1, -1, -1, is_transactional=False)
 
 
 class _Ruling(NamedTuple):
@@ -128,12 +130,12 @@ class Rules:
             self._cannot_be_judged(connection, request, error)
             return
         if self.enforces and self._names_strangers(index):
-            connection.hold(lambda: self._judge_again(connection, request, Told()), len(request.frame))
+            connection.hold(lambda: self._judge_again(connection, request, None), len(request.frame))
             self._when_fresh(connection.let_go)
         else:
-            self._judge_parts(connection, request, index, Told())
+            self._judge_parts(connection, request, index, None)
 
-    def _judge_again(self, connection: Connection, request: Request, told: Told) -> None:
+    def _judge_again(self, connection: Connection, request: Request, told: Told | None) -> None:
         """One that was held: without its index, which is many times as large."""
         self._judge_parts(connection, request, produce.index_produce(request.payload, request.version), told)
 
@@ -169,7 +171,7 @@ class Rules:
             (part.topic, part.partition) not in seen and _place_of(placement, part)[1] is None for part in index.parts
         )
 
-    def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex, told: Told) -> None:
+    def _judge_parts(self, connection: Connection, request: Request, index: ProduceIndex, told: Told | None) -> None:
         """``told`` is what the broker has said to some parts without their records (``gateway.rules.writer``)."""
         rulings, changes = self._rulings(index)
         if rulings and _fails_as_one(connection, request, index):
@@ -180,17 +182,18 @@ class Rules:
         if rulings and index.acks != _NO_ACKS:
             writer = writer_of(connection)
             strange = writer.not_let_in({each.part.where[0] for each in rulings})
-            strange -= told.let_in
-            unknown = [
-                each.position
-                for each in rulings
-                if strange and each.part.where[0] in strange and each.part.where not in told.turned_away
-            ]
-            if unknown:
-                writer.ask(connection, request, index, unknown, told)
-                connection.hold(lambda: self._judge_again(connection, request, told), len(request.frame))
-                return
-            if told.turned_away:
+            if strange or told is not None:
+                told = Told() if told is None else told
+                strange -= told.let_in
+                unknown = [
+                    each.position
+                    for each in rulings
+                    if each.part.where[0] in strange and each.part.where not in told.turned_away
+                ]
+                if unknown:
+                    writer.ask(connection, request, index, unknown, told)
+                    connection.hold(lambda: self._judge_again(connection, request, told), len(request.frame))
+                    return
                 rulings = [each.after(told) for each in rulings]
             # Before the refusals are sent: a gateway that is killed in between must still know of them.
             kept = {each.key: changes[each.key] for each in rulings if each.key} if changes else {}
@@ -230,8 +233,13 @@ class Rules:
         ``of_all`` is a fence before parts that have none of their own.
         """
         snapshot, placement = self._fences.snapshot, self._placement()
-        seen = placement.log_dirs
-        now, settings, nothing_is_held = self._now(), self.settings, self._memory.is_empty
+        seen, followers = placement.log_dirs, snapshot.followers_in_force
+        nothing_is_held = self._memory.is_empty
+        judge = partial(
+            admission.judge, error=self.settings.error, now=self._now(), expiry_seconds=self.settings.memory_seconds
+        )
+        # A request may name thousands of partitions of one topic in one log dir, most of them by one kind of producer.
+        of_plain: dict[tuple[str, str | None], tuple[Fence | None, Verdict]] = {}
         rulings: list[_Ruling] = []
         changes: dict[bytes, RefusedSequence | None] = {}
         for position, part in enumerate(index.parts):
@@ -244,20 +252,26 @@ class Rules:
                 if log_dir is None:
                     continue  # a topic that nobody here has heard of: the broker answers
                 topic = str(part.topic_id)
-            fence = snapshot.of(topic, part.partition, log_dir) or of_all
-            if fence is None and nothing_is_held:
-                continue
-            key = held = None
-            if self.enforces and part.producer_id >= 0:
+            known = of_plain.get((topic, log_dir))
+            if known is None:
+                fence = snapshot.of(topic, log_dir)
+                known = of_plain[topic, log_dir] = fence, judge(topic, _NOT_IDEMPOTENT, fence, None)
+            fence, verdict = known
+            if fence is None:
+                fence = followers.get((topic, part.partition)) or of_all
+                if fence is not None:
+                    verdict = judge(topic, _NOT_IDEMPOTENT, fence, None)
+                elif nothing_is_held:
+                    continue
+            key = None
+            if part.producer_id >= 0 and self.enforces:
                 key = key_of(part.producer_id, topic, part.partition)
                 held = changes[key] if key in changes else self._memory.get(key)
-            verdict = admission.judge(
-                topic, part, fence, held, error=settings.error, now=now, expiry_seconds=settings.memory_seconds
-            )
-            if key is None or verdict.held == held:
-                key = None
-            else:
-                changes[key] = verdict.held
+                verdict = judge(topic, part, fence, held)
+                if verdict.held == held:
+                    key = None
+                else:
+                    changes[key] = verdict.held
             if verdict.refusal is not None:
                 refusal = Refusal(part, verdict.code, verdict.refusal)
                 rulings.append(_Ruling(position, part, topic, fence, refusal, key))
