@@ -89,13 +89,18 @@ def test_the_same_file_under_both_policies_differs_by_the_documented_rules(sandb
     careful = planned(sandbox, keys_of(tmp_path, percent, "careful"))
     letter = planned(sandbox, keys_of(tmp_path, percent, "kip-61"))
     each_alone = {key.name: shown_value(key.kip_61) for key in KEYS if key.kip_61 is not None}
-    key_by_key = planned(sandbox, {**keys_of(tmp_path, percent, "careful"), **each_alone})
+    key_by_key = {**keys_of(tmp_path, percent, "careful"), **each_alone}
+
+    def differ_by_nothing_else() -> bool:
+        """A broker's own files may grow between two looks: its metadata log, checkpoints."""
+        by_policy, by_keys = (planned(sandbox, keys) for keys in (keys_of(tmp_path, percent, "kip-61"), key_by_key))
+        return bool(by_policy["devices"] == by_keys["devices"])
 
     assert topics_of(letter) == {"app-window-store-changelog"}, "the oldest go first"
     assert topics_of(careful) == {"clicks"}
     assert {"compacted", "for-ever"} <= reasons_in(careful)
     assert not {"compacted", "for-ever"} & reasons_in(letter)
-    assert key_by_key["devices"] == letter["devices"], "and by nothing else"
+    eventually(differ_by_nothing_else)
 
 
 def test_a_changelog_and_an_event_store_stay_whole(sandbox: Sandbox, tmp_path: Path) -> None:
