@@ -87,6 +87,7 @@ def test_on_a_new_broker_auto_publishes_only_what_it_shows_wrongly(published: Pu
     published.percentages("auto", publishes_percentages=True)
 
     assert published.of(catalogue.LOG_RETENTION_SIZE) is None
+    assert published.of(catalogue.FUTURE_LOG_RETENTION_SIZE) is None
     assert published.of(catalogue.REMOTE_RETENTION_SIZE) == {("forever", "0"): 0}
     assert published.of(catalogue.LOCAL_RETENTION_SIZE) == {("forever", "0"): 70}
 

@@ -25,7 +25,10 @@ def test_rows_are_replica_infos_with_none_for_unknown() -> None:
         only_local_size_reason=Reason.FOLLOWER,
     )
     assert (infos[TopicPartition("b", 1)].size, infos[TopicPartition("b", 1)].remote_size) == (10, 5)
-    assert infos[TopicPartition("a", 0)].is_future
+    not_asked = infos[TopicPartition("a", 0)]
+    assert not_asked.is_future
+    assert (not_asked.remote_size, not_asked.only_local_size) == (None, None)
+    assert not_asked.remote_size_reason is not_asked.only_local_size_reason is Reason.NOT_ASKED
 
 
 def test_zero_is_known() -> None:

@@ -4,6 +4,8 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from brimline.model import Bytes, FailureKind
 from brimline.observe.volumes import LogDirReading, by_volume, look_at, mount_points, stalled
 
@@ -17,6 +19,16 @@ def test_the_bytes_are_those_of_statvfs(tmp_path: Path) -> None:
     assert reading.failure is None
     assert reading.total_bytes == facts.f_blocks * facts.f_frsize
     assert reading.reserved_bytes == (facts.f_bfree - facts.f_bavail) * facts.f_frsize
+
+
+def test_usable_is_what_others_than_root_may_still_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of blocks of 512 bytes; file systems count in fragments. The reserved ones count as used."""
+    facts = os.statvfs_result((4096, 512, 1000, 300, 250, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: facts)
+
+    reading = look_at(str(tmp_path), None, NOW, 1.0)
+
+    assert (reading.total_bytes, reading.usable_bytes, reading.reserved_bytes) == (512_000, 128_000, 25_600)
 
 
 def test_a_folder_that_is_not_there_is_gone(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ def test_the_kips_defaults() -> None:
     assert read.number(keys.CHECK_INTERVAL) == 60_000
     assert read.number(keys.MAX_USED_PERCENT) == 99
     assert read.number(keys.MIN_FREE_BYTES) == 1073741824
+    assert read.limits.release_margin_percent == 0
     assert read.number(keys.RETENTION_PERCENT) == 100
     assert read.text(keys.ENFORCEMENT) == "observe"
 

@@ -1,7 +1,7 @@
 """kafka-python's own encoder is the oracle for answers."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from brimline.model import KafkaError, LogDirDescription, TopicPartition
@@ -9,7 +9,7 @@ from brimline.wire import describe_log_dirs as wire
 from brimline.wire.describe_log_dirs import AnsweredTopics, decode_response
 from brimline.wire.describe_log_dirs_request import MAX_VERSION, MIN_VERSION, Layout
 from brimline.wire.primitives import Reader, WireError, Writer
-from tests.wire.log_dirs_answers import Dir, Row, dirs, encoded
+from tests.wire.log_dirs_answers import INT64_MAX, Dir, Row, dirs, encoded
 
 VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
 
@@ -23,6 +23,7 @@ def seen_rows(log_dir: LogDirDescription) -> set[Row]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @given(log_dirs=st.lists(dirs, max_size=3, unique_by=lambda log_dir: log_dir.path))
+@example(log_dirs=[Dir("/larger-than-can-be-said", 0, [], INT64_MAX, INT64_MAX, cordoned=False)])
 def test_every_field_of_an_answer_arrives(version: int, log_dirs: list[Dir]) -> None:
     decoded = decode_response(encoded(log_dirs, version), version)
 
