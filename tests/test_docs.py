@@ -1,7 +1,10 @@
 """The documents are tested like the code: what they name exists, what they quote is what the program says."""
 
+import json
 import re
+import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,9 @@ from scripts.reference import PAGES
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-TEST_NAMES = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+TEST_NAMES = re.compile(r"`(tests/[\w/-]+\.(?:py|json))(?:::(\w+))?`")
+PROMISING = [ROOT / "README.md", ROOT / "docs" / "kips.md"]
+"""What they claim they claim of a test: so they say of each whether ``make test`` runs it."""
 LINKS = re.compile(r"\]\((?!#)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -30,6 +35,62 @@ def test_every_test_that_a_document_names_exists(document: Path) -> None:
     ]
 
     assert missing == []
+
+
+COLLECT = """
+import json, sys, pytest
+class Marks:
+    def pytest_collection_finish(self, session):
+        marks = {item.nodeid: item.get_closest_marker("long") is not None for item in session.items}
+        print("", json.dumps(marks), sep="\\n")
+sys.exit(pytest.main(["--collect-only", "-qq", "-p", "no:randomly", *sys.argv[1:]], plugins=[Marks()]))
+"""
+LONG = r" ?\blong(?=[:;,)])"
+"""How it is said, and not in "as long as"."""
+Cases = dict[str, list[tuple[str, bool]]]
+"""A test's file and name → of each of its cases what it is called, and whether it is long. Also by the file alone."""
+
+
+@pytest.fixture(scope="module")
+def cases() -> Cases:
+    """Of all cited files in which something is long."""
+    cited = {file for document in PROMISING for file, _ in TEST_NAMES.findall(document.read_text())}
+    files = sorted(file for file in cited if "mark.long" in (ROOT / file).read_text())
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECT, *files], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: Cases = defaultdict(list)
+    (collected,) = (line for line in done.stdout.splitlines() if line.startswith("{"))
+    for node, is_long in json.loads(collected).items():
+        test, _, case = node.partition("[")
+        for key in (test, test.partition("::")[0]):
+            found[key].append((case.rstrip("]"), is_long))
+    return found
+
+
+@pytest.mark.parametrize("document", PROMISING, ids=lambda path: path.name)
+def test_what_make_test_does_not_run_is_called_long(document: Path, cases: Cases) -> None:
+    """Beside the test if all of it is; else each version that is, wherever its file is named."""
+    blocks = re.split(r"\n(?=\n|\||- )", document.read_text())  # paragraphs, rows of tables, points of lists
+    silent = []
+    for block in blocks:
+        for file, name in TEST_NAMES.findall(block):
+            known = cases.get(f"{file}::{name}" if name else file, [])
+            if any(is_long for _, is_long in known) and (not name or all(is_long for _, is_long in known)):
+                if not re.search(LONG, block):
+                    silent.append(f"{file}::{name}")
+            else:
+                beside = [each for each in blocks if file in each]
+                versions = {
+                    version for case, is_long in known if is_long for version in re.findall(r"\d\.\d\.\d", case)
+                }
+                silent += [f"{file}::{name} on {version}" for version in versions if not is_told(version, beside)]
+
+    assert silent == []
+
+
+def is_told(version: str, blocks: list[str]) -> bool:
+    return any(re.search(rf"{re.escape(version)}(?: and \d\.\d\.\d)?{LONG}", block) for block in blocks)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -1,6 +1,7 @@
 """KIP-1257 beside real brokers: against the sizes of the files, and through what a cluster goes through."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -161,10 +162,19 @@ def test_leadership_takes_its_beans_with_it(tmp_path: Path) -> None:
         ):
             eventually(lambda: of_tiered(first) == leads)
             eventually(lambda: of_tiered(second) == follows)
+            for broker, running in ((1, first), (2, second)):
+                eventually(partial(tells_sizes_of_files, running, sandbox, broker))
             sandbox.broker(1).stop()
             eventually(lambda: of_tiered(second) == leads)
             sandbox.broker(1).start()
             eventually(lambda: of_tiered(first) == follows)
+
+
+def tells_sizes_of_files(running: RunningGuard, sandbox: Sandbox, broker: int) -> bool:
+    """KIP-1187 of the tiered replica, led or not."""
+    sizes = running.state()["retention"]["sizes"]
+    remote, local = remote_segments(sandbox, "tiered", 0), only_local_on_disk(sandbox, "tiered", 0, broker)
+    return sizes is not None and (sizes["remoteBytes"], sizes["onlyLocalBytes"]) == (sum(remote.values()), local)
 
 
 def of_tiered(running: RunningGuard) -> dict[str, float | None]:

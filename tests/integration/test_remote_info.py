@@ -42,6 +42,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         create_topic(running, "plain")
         produce(running, "tiered", 6.5, partition=0)
         produce(running, "tiered", 3.2, partition=1)
+        produce(running, "tiered", 0.3, partition=2)
         produce(running, "plain", 0.5)
         for partition in (0, 1):
             eventually(partial(is_settled, running, "tiered", partition, at_most=3))
@@ -71,9 +72,9 @@ def is_settled(sandbox: Sandbox, topic: str, partition: int, at_most: int, broke
     return len(local) <= at_most and bool(remote) and all(base in remote for base in closed)
 
 
-def only_local_on_disk(sandbox: Sandbox, topic: str, partition: int) -> int:
+def only_local_on_disk(sandbox: Sandbox, topic: str, partition: int, broker: int = 1) -> int:
     remote = remote_segments(sandbox, topic, partition)
-    return sum(size for base, size in local_segments(sandbox, topic, partition).items() if base not in remote)
+    return sum(size for base, size in local_segments(sandbox, topic, partition, broker).items() if base not in remote)
 
 
 def replica(sandbox: Sandbox, topic: str, partition: int, broker: int = 1) -> ReplicaInfo:
@@ -105,6 +106,7 @@ def test_a_tiered_partition_with_nothing_uploaded_is_all_local(sandbox: Sandbox)
     info = replica(sandbox, "tiered", 2)
 
     assert (info.remote_size, info.only_local_size) == (0, info.size)
+    assert info.size > 0
 
 
 def test_a_plain_topic_has_no_remote_size_and_is_wholly_local(sandbox: Sandbox) -> None:
@@ -138,6 +140,18 @@ def test_the_command_does_not_show_them_without_the_option(sandbox: Sandbox) -> 
     shown = kafka_json(sandbox, "--topic-list", "tiered")
 
     assert [list(partition) for partition in shown] == 3 * [["partition", "size", "offsetLag", "isFuture"]]
+
+
+def test_the_api_does_not_tell_them_unless_it_is_asked(sandbox: Sandbox) -> None:
+    with admin(sandbox) as client:
+        (answer,) = client.describe_log_dirs().values()
+
+    infos = [info for log_dir in answer.answer().values() for info in log_dir.replica_infos.values()]
+    assert len(infos) > 3
+    assert {(info.remote_size, info.only_local_size) for info in infos} == {(None, None)}
+    assert {(info.remote_size_reason, info.only_local_size_reason) for info in infos} == {
+        (Reason.NOT_ASKED, Reason.NOT_ASKED)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -247,12 +261,12 @@ def test_uploads_of_another_lineage_are_not_taken_for_what_the_leader_holds(pair
         configure(pair, "TOPIC", "torn", NO_MORE_UPLOADS)
         produce(pair, "torn", 4)
 
-        info = replica(pair, "torn", 0, broker=2)
+        info, uploaded = replica(pair, "torn", 0, broker=2), sum(remote_segments(pair, "torn", 0).values())
     finally:
         for number in (1, 2):
             pair.broker(number).start()
 
-    assert info.remote_size is not None
+    assert info.remote_size == uploaded
     assert info.only_local_size is None
     assert info.only_local_size_reason is Reason.OTHER_LINEAGE
 
