@@ -139,6 +139,11 @@ class DiskReport:
     checked: float = 0.0
 
     @property
+    def states(self) -> dict[str, DiskState]:
+        """By log dir."""
+        return {path: volume.state for volume in self.volumes for path in volume.log_dirs}
+
+    @property
     def full_log_dirs(self) -> tuple[str, ...]:
         return tuple(path for volume in self.volumes if volume.state is DiskState.FULL for path in volume.log_dirs)
 

@@ -11,7 +11,8 @@ from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import Peer, heard
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
-from brimline.guard.followers.cordon import LOOK, RETRY, CordonReport, CordonTask
+from brimline.guard.followers.cordon import CordonReport, CordonTask
+from brimline.guard.followers.holding import LOOK, RETRY
 from brimline.guard.followers.report import PeerReport
 from brimline.guard.followers.words import CordonNews
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 from brimline.act.replica_throttle import Held, Partitions
+from brimline.guard.followers.holding import LOOK, RETRY
 from brimline.guard.followers.report import FullFollower, PeerReport
-from brimline.guard.followers.throttle import LOOK, RETRY, ThrottleReport, ThrottleTask, throttle_sentence
+from brimline.guard.followers.throttle import ThrottleReport, ThrottleTask, throttle_sentence
 from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed
 from brimline.observe.cluster.log_dirs import LedTopic
 from tests.service.ticking import TickingClock

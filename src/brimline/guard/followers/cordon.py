@@ -14,19 +14,12 @@ from typing import Protocol
 
 from brimline.act.cordon import NOTHING_CORDONED, Cordoned
 from brimline.decide.cordon import OwnLogDir, log_dirs_to_cordon
-from brimline.decide.disk_state import DiskState
 from brimline.disks.sentences import reasons_of_full_log_dirs
 from brimline.disks.task import DiskReport
+from brimline.guard.followers.holding import LOOK, UNTIL_WOKEN, HoldingTask
 from brimline.guard.followers.report import PeerReport
-from brimline.model import Failure, FailureKind, ObservationFailed
-from brimline.service.clock import Clock
-from brimline.service.durable_files import NotRecorded
+from brimline.model import Failure
 
-LOOK = 5.0
-"""Seconds until it is seen that somebody else has changed the setting."""
-RETRY = 30.0
-"""What was refused once is refused again, and the broker logs every refusal."""
-_UNTIL_WOKEN = 60.0
 _CANNOT_BE_WATCHED = "it was full when it could last be watched"
 
 
@@ -56,34 +49,18 @@ class CordonReport:
         return not self.cordoned.ours and not self.kept_open and self.failure is None
 
 
-class CordonTask:
-    """``is_wanted`` is asked before every step; ``changed`` is told of every look."""
+class CordonTask(HoldingTask[CordonHolder, CordonReport]):
+    _disks: DiskReport | None = None
+    _peers = PeerReport()
+    _is_ledger_read = False
 
-    def __init__(
-        self,
-        holder: CordonHolder,
-        clock: Clock,
-        is_wanted: Callable[[], bool],
-        wake: Callable[[], None],
-        changed: Callable[[CordonReport], None],
-    ) -> None:
-        self._holder = holder
-        self._clock = clock
-        self._is_wanted = is_wanted
-        self._wake = wake
-        self._changed = changed
-        self._disks: DiskReport | None = None
-        self._states: Mapping[str, DiskState] = {}
-        self._peers = PeerReport()
-        self._is_ledger_read = False
-        self._retry_at = clock.seconds()
-        self.report = CordonReport(is_wanted=is_wanted())
+    def _first_report(self) -> CordonReport:
+        return CordonReport(is_wanted=self._is_wanted())
 
     def decided(self, disks: DiskReport) -> None:
         """From any thread; returns at once."""
-        states = {path: volume.state for volume in disks.volumes for path in volume.log_dirs}
-        is_news = states != self._states
-        self._disks, self._states = disks, states
+        is_news = disks.states != ({} if self._disks is None else self._disks.states)
+        self._disks = disks
         if is_news:
             self._wake()
 
@@ -99,23 +76,18 @@ class CordonTask:
         """Do what is due; returns the seconds until more is."""
         disks, is_wanted = self._disks, self._is_wanted()
         if disks is None:
-            return _UNTIL_WOKEN
-        now = self._clock.seconds()
-        if now < self._retry_at:
-            return self._retry_at - now
-        try:
-            self._read_ledger()
-            report = CordonReport(is_wanted=is_wanted, is_supported=_is_supported(self._peers))
-            is_to_begin = is_wanted and report.is_supported is True and bool(disks.full_log_dirs)
-            if is_to_begin or self._holder.ours:
-                report = self._applied(disks, report)
-        except ObservationFailed as error:
-            report = self._failed(error.failure)
-        except NotRecorded as error:
-            report = self._failed(Failure(kind=FailureKind.UNREADABLE, message=str(error)))
-        self.report = report
-        self._changed(report)
-        return _UNTIL_WOKEN if report.is_quiet else LOOK
+            return UNTIL_WOKEN
+        wait = self._seconds_to_wait()
+        if wait > 0:
+            return wait
+        self._tell(self._tried(lambda: self._looked(disks, is_wanted=is_wanted), self._failed))
+        return UNTIL_WOKEN if self.report.is_quiet else LOOK
+
+    def _looked(self, disks: DiskReport, *, is_wanted: bool) -> CordonReport:
+        self._read_ledger()
+        report = CordonReport(is_wanted=is_wanted, is_supported=_is_supported(self._peers))
+        is_to_begin = is_wanted and report.is_supported is True and bool(disks.full_log_dirs)
+        return self._applied(disks, report) if is_to_begin or self._holder.ours else report
 
     def _applied(self, disks: DiskReport, report: CordonReport) -> CordonReport:
         full = frozenset(disks.full_log_dirs)
@@ -148,8 +120,6 @@ class CordonTask:
             self._is_ledger_read = True
 
     def _failed(self, failure: Failure) -> CordonReport:
-        is_refused = failure.kind not in (FailureKind.UNREACHABLE, FailureKind.TIMED_OUT)
-        self._retry_at = self._clock.seconds() + (RETRY if is_refused else LOOK)
         before = self.report
         return CordonReport(
             is_wanted=before.is_wanted,

@@ -7,22 +7,14 @@ for its first report, and then holds on or takes back.
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from brimline.act.replica_throttle import Held, Partitions
+from brimline.guard.followers.holding import LOOK, UNTIL_WOKEN, HoldingTask
 from brimline.guard.followers.report import PeerReport
-from brimline.model import Failure, FailureKind, ObservationFailed
-from brimline.service.clock import Clock
-from brimline.service.durable_files import NotRecorded
+from brimline.model import Failure
 from brimline.service.log_lines import say
-
-LOOK = 5.0
-"""Seconds until somebody else's throttle is seen."""
-RETRY = 30.0
-"""What was refused once is refused again, and the broker logs every refusal."""
-_UNTIL_WOKEN = 60.0
 
 
 class ThrottleHolder(Protocol):
@@ -53,25 +45,11 @@ class ThrottleReport:
 NOTHING_THROTTLED = ThrottleReport()
 
 
-class ThrottleTask:
-    """``is_wanted`` is asked before every step; ``changed`` is told of every look."""
+class ThrottleTask(HoldingTask[ThrottleHolder, ThrottleReport]):
+    _peers: PeerReport | None = None
 
-    def __init__(
-        self,
-        holder: ThrottleHolder,
-        clock: Clock,
-        is_wanted: Callable[[], bool],
-        wake: Callable[[], None],
-        changed: Callable[[ThrottleReport], None],
-    ) -> None:
-        self._holder = holder
-        self._clock = clock
-        self._is_wanted = is_wanted
-        self._wake = wake
-        self._changed = changed
-        self._peers: PeerReport | None = None
-        self._retry_at = clock.seconds()
-        self.report = ThrottleReport(held=holder.held)
+    def _first_report(self) -> ThrottleReport:
+        return ThrottleReport(held=self._holder.held)
 
     def decided(self, peers: PeerReport) -> None:
         """From any thread; returns at once."""
@@ -84,38 +62,28 @@ class ThrottleTask:
         """Do what is due; returns the seconds until more is."""
         peers, now = self._peers, self._clock.seconds()
         if peers is None and self._is_wanted():
-            return _UNTIL_WOKEN
-        if now < self._retry_at:
-            return self._retry_at - now
+            return UNTIL_WOKEN
+        wait = self._seconds_to_wait()
+        if wait > 0:
+            return wait
         counts = peers is not None and self._is_wanted() and now < peers.counts_until
         wanted = lagging_on_full_disks(peers) if counts and peers is not None else {}
         if not wanted and self._holder.held is None:
             self._tell(ThrottleReport())
-            return _UNTIL_WOKEN
+            return UNTIL_WOKEN
         self._tell(self._acted(wanted))
-        return _UNTIL_WOKEN if self.report.is_quiet else LOOK
+        return UNTIL_WOKEN if self.report.is_quiet else LOOK
 
     def _acted(self, wanted: Partitions) -> ThrottleReport:
-        count, foreign = sum(map(len, wanted.values())), None
-        try:
-            if wanted:
-                foreign = self._holder.hold(wanted)
-            else:
+        count = sum(map(len, wanted.values()))
+
+        def act() -> ThrottleReport:
+            foreign = self._holder.hold(wanted) if wanted else None
+            if not wanted:
                 self._holder.release()
-        except ObservationFailed as error:
-            return self._failed(count, error.failure)
-        except NotRecorded as error:
-            return self._failed(count, Failure(kind=FailureKind.UNREADABLE, message=str(error)))
-        return ThrottleReport(wanted=count, held=self._holder.held, foreign=foreign)
+            return ThrottleReport(wanted=count, held=self._holder.held, foreign=foreign)
 
-    def _failed(self, count: int, failure: Failure) -> ThrottleReport:
-        is_refused = failure.kind not in (FailureKind.UNREACHABLE, FailureKind.TIMED_OUT)
-        self._retry_at = self._clock.seconds() + (RETRY if is_refused else LOOK)
-        return ThrottleReport(wanted=count, held=self._holder.held, failure=failure)
-
-    def _tell(self, report: ThrottleReport) -> None:
-        self.report = report
-        self._changed(report)
+        return self._tried(act, lambda failure: ThrottleReport(wanted=count, held=self._holder.held, failure=failure))
 
 
 def lagging_on_full_disks(peers: PeerReport) -> Partitions:

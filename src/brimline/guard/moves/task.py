@@ -87,7 +87,7 @@ class MovePauseTask:
 
     def decided(self, disks: DiskReport) -> None:
         """From any thread; returns at once."""
-        states = {path: volume.state for volume in disks.volumes for path in volume.log_dirs}
+        states = disks.states
         is_news = states != self._states
         self._states = states
         if is_news:
