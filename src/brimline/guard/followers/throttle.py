@@ -13,6 +13,7 @@ from typing import Protocol
 from brimline.act.replica_throttle import Held, Partitions
 from brimline.guard.followers.holding import LOOK, UNTIL_WOKEN, HoldingTask
 from brimline.guard.followers.report import PeerReport
+from brimline.guard.followers.words import counted_partitions
 from brimline.model import Failure
 from brimline.service.log_lines import say
 
@@ -102,15 +103,13 @@ def throttle_sentence(report: ThrottleReport) -> str:
         return f"replicas that are not in sync cannot be held or let go on: {report.failure}"
     if report.foreign is not None:
         return (
-            f"replicas of {_counted(report.wanted)} on a full disk are not in sync, and are not held: somebody "
-            f"else's replication throttle is set ({report.foreign}), and Kafka has one rate for a whole broker"
+            f"replicas of {counted_partitions(report.wanted)} on a full disk are not in sync, and are not held: "
+            f"somebody else's replication throttle is set ({report.foreign}), and Kafka has one rate for a whole broker"
         )
     count = 0 if report.held is None else report.held.partitions
-    return f"replication of {_counted(count)} to replicas on a full disk that are not in sync is held (throttle)"
-
-
-def _counted(partitions: int) -> str:
-    return f"{partitions} partition{'s' * (partitions != 1)}"
+    return (
+        f"replication of {counted_partitions(count)} to replicas on a full disk that are not in sync is held (throttle)"
+    )
 
 
 class ThrottleNews:

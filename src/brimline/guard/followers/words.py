@@ -36,7 +36,7 @@ def follower_sentence(follower: FullFollower, orders: OrderReport) -> str:
     if not follower.partitions:
         return f"{who}; nothing there is led here"
     does, would = _DOES[orders.choice.action]
-    led = f"the {_counted(follower.partitions, 'partition')} there that this broker leads"
+    led = f"the {counted_partitions(follower.partitions)} there that this broker leads"
     if orders.choice.action is FollowerAction.RESERVE:
         if not follower.held:
             left = human_bytes(follower.reserve)
@@ -67,8 +67,8 @@ def named_brokers(brokers: Collection[int], shown: int = 10) -> str:
     return f"broker{'s' * (len(brokers) != 1)} {names}{rest}"
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+def counted_partitions(number: int) -> str:
+    return f"{number} partition{'s' * (number != 1)}"
 
 
 class FollowerNews:

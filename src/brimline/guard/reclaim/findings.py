@@ -19,7 +19,7 @@ from brimline.guard.feature import Finding, Weight
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.guard.reclaim.trims import planned_trims
-from brimline.model import Bytes, human_bytes, human_count, human_percent, human_span
+from brimline.model import Bytes, counted, human_bytes, human_percent, human_span
 from brimline.model.reclaim import HANGING_MS, DeviceFacts, Views
 from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
 from brimline.settings import keys
@@ -113,7 +113,9 @@ def explain_rights(config: GuardConfig, survey: ReclaimSurvey, may_delete: Mappi
             "--topic …, or protect the topics (brimline.reclaim.protected.topics)",
         )
     elif candidates and candidates <= set(may_delete):
-        yield reclaim_finding(Weight.FINE, f"this principal may delete records of all {_count(candidates, 'topic')}")
+        yield reclaim_finding(
+            Weight.FINE, f"this principal may delete records of all {counted(len(candidates), 'topic')}"
+        )
 
 
 # The file ------------------------------------------------------------------------------------------------------------
@@ -236,7 +238,7 @@ def _hanging(survey: ReclaimSurvey, row: int) -> Iterator[Finding]:
             f"{partition.partition} --start-offset {begun} ends it (find-hanging tells whose it is)",
         )
     if len(rows) > _NAMED:
-        yield reclaim_finding(Weight.WARNING, f"… and {_number(len(rows) - _NAMED, 'more hanging transaction')}")
+        yield reclaim_finding(Weight.WARNING, f"… and {counted(len(rows) - _NAMED, 'more hanging transaction')}")
 
 
 def _cure(part: FloorPart) -> str:
@@ -290,7 +292,7 @@ def _first_cycle(survey: ReclaimSurvey, row: int, log_dirs: str, *, is_applied: 
     yield reclaim_finding(
         Weight.WARNING if is_applied else Weight.NOTE,
         f"{log_dirs}: {excess} above its ceiling and not on their way out: the first cycle "
-        f"{'deletes' if is_applied else 'would delete'} {_number(planned.taken_segments, 'segment')}, "
+        f"{'deletes' if is_applied else 'would delete'} {counted(planned.taken_segments, 'segment')}, "
         f"{human_bytes(planned.taken_bytes)}{rest}",
     )
     topics = _by_topic(planned_trims(survey, survey.volumes[row].device))
@@ -299,7 +301,8 @@ def _first_cycle(survey: ReclaimSurvey, row: int, log_dirs: str, *, is_applied: 
         yield reclaim_finding(Weight.NOTE, topic.sentence(now_ms))
     if len(topics) > _SHOWN_TOPICS:
         yield reclaim_finding(
-            Weight.NOTE, f"… and {_count(topics[_SHOWN_TOPICS:], 'topic')} more; all of it: brimline reclaim --config …"
+            Weight.NOTE,
+            f"… and {counted(len(topics) - _SHOWN_TOPICS, 'topic')} more; all of it: brimline reclaim --config …",
         )
 
 
@@ -334,8 +337,8 @@ class _TopicLoss:
     def sentence(self, now_ms: int) -> str:
         oldest, newest = (human_span(max(now_ms - age, 0) / 1000) for age in (self.oldest_ms, self.newest_ms))
         return (
-            f"{self.name}: {human_bytes(self.bytes)} in {_number(self.segments, 'segment')} of "
-            f"{_number(self.partitions, 'partition')}, with records that are {oldest} to {newest} old"
+            f"{self.name}: {human_bytes(self.bytes)} in {counted(self.segments, 'segment')} of "
+            f"{counted(self.partitions, 'partition')}, with records that are {oldest} to {newest} old"
         )
 
 
@@ -349,12 +352,4 @@ def _by_topic(trims: Sequence[PlannedTrim]) -> list[_TopicLoss]:
 
 def _some(names: Sequence[str], noun: str) -> str:
     shown = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    return f"{_count(names, noun)} ({shown})"
-
-
-def _count(things: Sequence[object] | set[str], noun: str) -> str:
-    return _number(len(things), noun)
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{human_count(number)} {noun}{'s' * (number != 1)}"
+    return f"{counted(len(names), noun)} ({shown})"
