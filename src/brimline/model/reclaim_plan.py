@@ -62,16 +62,6 @@ GOING = (
     ReclaimReason.GOING_DELETE_FOLDER,
 )
 """They leave without us."""
-NOT_NEEDED = (
-    ReclaimReason.ENOUGH_TAKEN,
-    ReclaimReason.CYCLE_LIMIT,
-    ReclaimReason.GOING_SUFFICES,
-    ReclaimReason.UNDER_CEILING,
-    ReclaimReason.NO_CEILING,
-    ReclaimReason.SPACE_UNKNOWN,
-    ReclaimReason.NO_CURE,
-)
-"""They could be taken, another time."""
 
 _SENTENCES = {
     ReclaimReason.TAKEN: "among the oldest on a device that is used beyond its ceiling",

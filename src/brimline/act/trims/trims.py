@@ -113,14 +113,6 @@ class TrimExecutor:
         due = min(self._watches[number].due for number in self._open())
         return max(min(self._next_look, max(self._next_batch, due)) - self._seconds(), 0.0)
 
-    def give_up(self, why: str) -> None:
-        """End the cycle: what is under way is watched no longer."""
-        self._ledger.refresh()
-        self._read_cycle()
-        if not self._has_ended:
-            self._record([], [self._given_up(number, why) for number in self._open()])
-            self._end()
-
     # Looking at the files ---------------------------------------------------------------------------------------------
 
     def _look_at_files(self) -> None:
