@@ -4,8 +4,8 @@ A member is called as its field, in camelCase. What is unknown is ``null``. A re
 know, and takes the default where one is missing that it knows: so a version before and a version after can talk.
 Everything else must have its type, or ``ValueError`` names the member.
 
-What has a reader of its own: ledger lines and plans (they are strict), a snapshot's header (its names are those of the
-tables' columns), and whatever runs where nothing of this can be imported.
+What has a reader of its own: entries of the ledger and plans (they are strict), a snapshot's header (its names are
+those of the tables' columns), and whatever runs where nothing of this can be imported.
 
 ``field(metadata=…)`` says what is special: ``omitted`` (not written when it is ``None``), ``write`` and ``read`` (other
 functions than the type's own).

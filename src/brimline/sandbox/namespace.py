@@ -14,7 +14,7 @@ from typing import Any
 from brimline.model import Bytes
 from brimline.sandbox.errors import MissingPart, NamespaceRefused, SandboxError, SandboxGone
 from brimline.sandbox.jars.cache import cache_dir
-from brimline.sandbox.supervisor import heard
+from brimline.sandbox.supervisor import read_line
 
 _PRIVATE = ("--mount", "--pid", "--fork", "--kill-child")
 
@@ -187,7 +187,7 @@ def _read_answer(process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
     """One answer; ``None`` when the process is gone."""
     assert process.stdout is not None
     line = process.stdout.readline()
-    answer: dict[str, Any] | None = heard(line) if line.endswith(b"\n") else None
+    answer: dict[str, Any] | None = read_line(line) if line.endswith(b"\n") else None
     return answer
 
 

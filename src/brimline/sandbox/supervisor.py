@@ -207,11 +207,11 @@ def serve(supervisor: Supervisor, parent: int) -> None:
                     return
                 *lines, pending = (pending + received).split(b"\n")
                 for line in lines:
-                    say(supervisor.obey(heard(line)))
+                    say(supervisor.obey(read_line(line)))
 
 
-def heard(line: bytes) -> dict[str, Any]:
-    """A command, or an answer: the other side reads with this too."""
+def read_line(line: str | bytes) -> dict[str, Any]:
+    """A command, an answer, or what another process of a sandbox tells in a line: who hears it reads with this too."""
     document: dict[str, Any] = json.loads(line)
     return document
 

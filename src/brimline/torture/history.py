@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import TextIO, get_args
 
 from brimline.model import BadInput
+from brimline.sandbox.supervisor import read_line
 
 ONCE, STORED, LEADER, NOTHING = "once", "stored", "leader", "nothing"
 """What a client's settings promise of an acknowledged record: stored once and in order (idempotent), stored at least
@@ -247,7 +248,7 @@ def read_history(path: Path) -> Iterator[AnyEvent]:
 
 def event_of(line: str, where: str) -> AnyEvent:
     try:
-        members: dict[str, Any] = json.loads(line)
+        members = read_line(line)
         kind = _KINDS[members.pop("kind")]
         known = {each.name for each in fields(kind)}
         event: AnyEvent = kind(**{name: value for name, value in members.items() if name in known})  # type: ignore[assignment]

@@ -5,7 +5,6 @@ are looked at through descriptors opened before the first fault (a mount on top 
 are read as files, offsets are asked of the broker past its gateway.
 """
 
-import json
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from brimline.sandbox import SandboxError, SupervisedProcess
+from brimline.sandbox.supervisor import read_line
 from brimline.torture.history import Complaint, Ended, Fenced, History, LogEnd, LogStart, Planned, Released
 from brimline.torture.read_back import LOG_END, LOG_START, log_offsets
 from brimline.torture.world import LIMIT_PERCENT, PARTITIONS, TOPICS, Station, World
@@ -178,7 +178,7 @@ class Witness:
         ledger = station.sandbox.outside(station.state_dir) / f"ledger-{station.number}.jsonl"
         for line in _new_lines(ledger, seen.read):
             try:
-                entry = json.loads(line)
+                entry = read_line(line)
                 if entry["kind"] != "plan":
                     continue
                 rows = [dict(zip(entry["columns"], row, strict=True)) for row in entry["trims"]]

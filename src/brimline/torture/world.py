@@ -4,7 +4,6 @@ Topics: ``kept`` is protected from reclaim, ``plain`` and ``bulk`` are not, ``do
 faults. Partition n of each is in the n-th log dir of every broker that has it.
 """
 
-import json
 import os
 import socket
 import subprocess
@@ -22,6 +21,7 @@ from kafka.errors import KafkaError
 
 from brimline.model import BrimlineError, Bytes
 from brimline.sandbox import Broker, Sandbox, SandboxSpec, SupervisedProcess, VolumeSpec
+from brimline.sandbox.supervisor import read_line
 from brimline.torture.faults.cuttable import Cuttable
 from brimline.torture.kafka_clients import kafka_admin
 from brimline.torture.read_back import LOG_END, log_offsets
@@ -103,7 +103,7 @@ class Station:
                 connection.connect(f"/proc/self/fd/{directory}/gateway-{self.number}.sock")
                 connection.sendall(b'{"op": "state"}\n')
                 with connection.makefile() as lines:
-                    state: dict[str, Any] = json.loads(lines.readline())["state"]
+                    state: dict[str, Any] = read_line(lines.readline())["state"]
             return state
         except (OSError, ValueError, KeyError):
             return None

@@ -4,7 +4,7 @@ import json
 import subprocess
 from dataclasses import dataclass
 
-from brimline.torture.clients import table as java_clients
+from brimline.torture.clients.table import java_command
 from tests.waiting import PATIENCE_SECONDS
 
 
@@ -23,7 +23,7 @@ def describe_log_dirs(version: str, servers: str, broker: int = 1) -> dict[str, 
     """By path, as the Java admin client of this version shows them."""
     arguments = ["--bootstrap-servers", servers, "--broker", str(broker)]
     done = subprocess.run(
-        java_clients.command(version, "describe", arguments),
+        java_command(version, "describe", arguments),
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from brimline.torture.clients import table as java_clients
-from brimline.torture.clients.table import ClientProcess
+from brimline.torture.clients.table import ClientProcess, java_command
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 
@@ -72,7 +71,7 @@ def consuming(
     arguments += ["--name", group]
     for key, value in (properties or {}).items():
         arguments += ["--property", f"{key}={value}"]
-    running = Group(java_clients.command(version, "consume", arguments))
+    running = Group(java_command(version, "consume", arguments))
     try:
         yield running
         running.stop()

@@ -30,6 +30,7 @@ from zlib import crc32
 from brimline.act.ledger.entries import Recorded
 from brimline.act.ledger.reading import Fields, entry_of
 from brimline.act.ledger.writing import document_of
+from brimline.documents.codec import read_json
 from brimline.model import BrimlineError
 from brimline.model.times import read_time, time_text
 from brimline.service.durable_files import open_state
@@ -61,7 +62,7 @@ def read_line(line: bytes) -> Recorded:
     if not body or line[len(body) :] != _CHECKSUM % crc32(body):
         raise BadLine("damaged or cut short", is_whole=False)
     try:
-        fields = Fields(json.loads(body + b"}"))
+        fields = Fields(read_json(object, body + b"}"))
         version = fields.number("v")
         if version == _VERSION:
             return Recorded(sequence=fields.number("seq"), at=read_time(fields.text("at")), entry=entry_of(fields))

@@ -13,12 +13,14 @@ If the file is lost, the tables may hold rows of a batch that was never finished
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
+from brimline.documents.codec import read_json
 from brimline.fleet.ingest.file import SECTION_TABLES
 from brimline.fleet.session.errors import FleetError
 from brimline.fleet.tables import columns as c
@@ -73,11 +75,11 @@ def remember(warehouse: Warehouse, memory: Memory) -> None:
 
 def _from_json(text: str, path: str) -> Memory:
     try:
-        found = json.loads(text)
+        found = read_json(dict[str, Any], text)
         if found.pop("format") != _FORMAT or found.pop("version") > _VERSION:
             raise ValueError(text)
         return Memory(**{**found, "begun": tuple(found["begun"])})
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError):
         raise FleetError(
             f"{path} is not what this brimline writes there: of a newer one? Without the file the next run looks "
             "through everything again"

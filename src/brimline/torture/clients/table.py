@@ -8,7 +8,6 @@ The clients' properties are their library's defaults; only idempotence is chosen
 """
 
 import atexit
-import json
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from typing import Any
 
 from brimline.sandbox.jars.cache import kafka_jars
 from brimline.sandbox.java import QUICK_START, class_path, find_java, kafka_command, stock_jars
-from brimline.torture.clients import table as java_clients
+from brimline.sandbox.supervisor import read_line
 
 _PATIENCE_SECONDS = 240.0
 
@@ -80,7 +79,7 @@ class ClientProcess:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
-                heard(json.loads(line))
+                heard(read_line(line))
 
 
 SOURCE = Path(__file__).with_name("KafkaTestClient.java")
@@ -104,7 +103,7 @@ def classes() -> Path:
     return directory
 
 
-def command(version: str, mode: str, arguments: Iterable[str]) -> list[str]:
+def java_command(version: str, mode: str, arguments: Iterable[str]) -> list[str]:
     """``mode`` is ``produce``, ``consume`` or ``describe``."""
     java, *rest = kafka_command([*stock_jars(kafka_jars(version)), classes()], "KafkaTestClient", [mode, *arguments])
     # log4j's default is to print errors on standard output, between our lines
@@ -137,7 +136,7 @@ class Client:
         given = {**self.properties, **properties}
         options = [word for key, value in given.items() for word in ("--property", f"{key}={value}")]
         if self.java_version:
-            return java_clients.command(self.java_version, "produce", [*arguments, *options])
+            return java_command(self.java_version, "produce", [*arguments, *options])
         return [sys.executable, "-m", f"{_PACKAGE}.{self.module}", *arguments, *options]
 
 
