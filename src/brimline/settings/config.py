@@ -157,25 +157,14 @@ def read_config(
     properties, problems = resolve_references(raw, environment, keys=_is_read)
     warnings = list(_duplicates(properties))
     reader = PropertyReader(properties)
-    settings = _settings(reader, problems)
-    problems += _unknown_keys(properties)
-    problems += _bad_patterns(reader, settings)
-    warnings += _apply_alias(reader, settings, problems)
-    warnings += _near_misses(properties)
-    warnings += _low_ceiling(settings[keys.RETENTION_PERCENT.name])
-    broker_reader = BrokerPropertiesReader(properties, broker_cwd)
-    broker = broker_reader.read()
-    problems += broker_reader.problems
-    warnings += broker_reader.warnings
-    if broker.node_id is None and not broker_reader.problems:
-        problems.append(BadInput(f"{path}: node.id: is not set, and no log dir's meta.properties tells it"))
+    settings = _settings(reader, problems, warnings)
+    broker = _broker(BrokerPropertiesReader(properties, broker_cwd), path, problems, warnings)
     try:
         access = admin_access(properties, broker, settings[keys.ADMIN_LISTENER.name].value, path)
         admin = access.client_config()
+        warnings += admin.warnings
     except BadInput as problem:
         problems.append(problem)
-    else:
-        warnings += admin.warnings
     try:
         jmx = _jmx_settings(properties, settings, broker.node_id)
     except BadInput as problem:
@@ -201,8 +190,29 @@ def read_config(
     )
 
 
-def _settings(reader: PropertyReader, problems: list[BadInput]) -> dict[str, Setting]:
-    """Every key's; what is wrong with one is put to ``problems``."""
+def _broker(
+    reader: BrokerPropertiesReader, path: str, problems: list[BadInput], warnings: list[str]
+) -> BrokerProperties:
+    broker = reader.read()
+    problems += reader.problems
+    warnings += reader.warnings
+    if broker.node_id is None and not reader.problems:
+        problems.append(BadInput(f"{path}: node.id: is not set, and no log dir's meta.properties tells it"))
+    return broker
+
+
+def _settings(reader: PropertyReader, problems: list[BadInput], warnings: list[str]) -> dict[str, Setting]:
+    """Every key's; what is wrong or odd about the keys is added to ``problems`` and ``warnings``."""
+    settings = _each_setting(reader, problems)
+    problems += _unknown_keys(reader.properties)
+    problems += _bad_patterns(reader, settings)
+    warnings += _apply_alias(reader, settings, problems)
+    warnings += _near_misses(reader.properties)
+    warnings += _low_ceiling(settings[keys.RETENTION_PERCENT.name])
+    return settings
+
+
+def _each_setting(reader: PropertyReader, problems: list[BadInput]) -> dict[str, Setting]:
     settings = {}
     policy = keys.CAREFUL
     for key in (keys.RECLAIM_POLICY, *KEYS):  # that one first: the defaults of others depend on it

@@ -174,21 +174,8 @@ class Followers(Feature):
             self._ordered,
             is_enforced=config.is_enforcing,
         )
-        setting = CordonSetting(config.admin, own)
-        ledger = Ledger(config.state_dir, own, clock.now)
-        self._cordon = CordonTask(
-            Cordon(setting, ledger, config.broker.log_dirs),
-            clock,
-            self._is_to_cordon,
-            cordoning.wake,
-            self._cordoned,
-        )
-        self._throttled = ReplicaThrottle(
-            LeaderThrottle(config.admin, own),
-            ThrottleRecord(config.state_dir / f"throttle-{own}.json"),
-            own,
-            clock.now,
-        )
+        self._cordon = CordonTask(_cordon_of(core), clock, self._is_to_cordon, cordoning.wake, self._cordoned)
+        self._throttled = _throttle_of(core)
         self._throttle = ThrottleTask(
             self._throttled, clock, self._is_to_throttle, throttling.wake, self._throttled_now
         )
@@ -239,6 +226,17 @@ class Followers(Feature):
     def _cordoned(self, report: CordonReport) -> None:
         self.core.board.put(*cordon_families(report))
         self._cordon_news.tell(report)
+
+
+def _cordon_of(core: Core) -> Cordon:
+    config = core.config
+    ledger = Ledger(config.state_dir, core.broker, core.clock.now)
+    return Cordon(CordonSetting(config.admin, core.broker), ledger, config.broker.log_dirs)
+
+
+def _throttle_of(core: Core) -> ReplicaThrottle:
+    record = ThrottleRecord(core.config.state_dir / f"throttle-{core.broker}.json")
+    return ReplicaThrottle(LeaderThrottle(core.config.admin, core.broker), record, core.broker, core.clock.now)
 
 
 def _volumes_of_all(looked: Looked) -> Mapping[BrokerId, BrokerLogDirs] | Failure:

@@ -144,19 +144,14 @@ def ask_followed(
     shared = _by_topic(_present(held.values()))
     answers = describe_log_dirs(connection, full, deadline.renewed(), now, shared) if shared else {}
     found = {
-        broker: {path: set(_present([answer.log_dirs[path]])) for path in full[broker] if path in answer.log_dirs}
-        for broker, answer in answers.items()
-        if answer.failure is None
+        **{
+            broker: {path: set(_present([answer.log_dirs[path]])) for path in full[broker] if path in answer.log_dirs}
+            for broker, answer in answers.items()
+            if answer.failure is None
+        },
+        **{broker: _by_log_dir(topics_there) for broker, topics_there in (remembered or {}).items()},
     }
-    for broker, topics_there in (remembered or {}).items():
-        found[broker] = defaultdict(set)
-        for each in topics_there:
-            found[broker][each.log_dir] |= {TopicPartition(each.name, number) for number in each.partitions}
-    without_room: dict[TopicPartition, set[BrokerId]] = defaultdict(set)
-    for broker, log_dirs in found.items():
-        for partitions in log_dirs.values():
-            for partition in partitions:
-                without_room[partition].add(broker)
+    without_room = _followers_of(found)
     names = {each.topic for each in without_room}
     topics = _topics(connection, names, deadline)
     minimum = _fewest_in_sync(connection, own, names, deadline)
@@ -172,6 +167,25 @@ def ask_followed(
             for broker, log_dirs in found.items()
         },
     }
+
+
+def _by_log_dir(topics: Iterable[LedTopic]) -> dict[str, set[TopicPartition]]:
+    by_log_dir: dict[str, set[TopicPartition]] = defaultdict(set)
+    for each in topics:
+        by_log_dir[each.log_dir] |= {TopicPartition(each.name, number) for number in each.partitions}
+    return by_log_dir
+
+
+def _followers_of(
+    found: Mapping[BrokerId, Mapping[str, Collection[TopicPartition]]],
+) -> dict[TopicPartition, set[BrokerId]]:
+    """Partition → those of the brokers that have it in a full log dir."""
+    followers: dict[TopicPartition, set[BrokerId]] = defaultdict(set)
+    for broker, log_dirs in found.items():
+        for partitions in log_dirs.values():
+            for partition in partitions:
+                followers[partition].add(broker)
+    return followers
 
 
 def _fewest_in_sync(
