@@ -5,8 +5,7 @@ from datetime import timedelta
 
 from brimline.model import BrokerId
 from brimline.observe.client.config import ClientConfig
-from brimline.observe.client.connection import Deadline
-from brimline.observe.client.reconnecting import Reconnecting
+from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.alter_broker_config import (
     alter_own_dynamic_list,
     alter_own_dynamic_value,

@@ -25,8 +25,7 @@ from typing import Protocol
 from brimline.documents.state_files import LaterVersion, read_state_file, remove_state_file, write_state_file
 from brimline.model import BrokerId
 from brimline.observe.client.config import ClientConfig
-from brimline.observe.client.connection import Deadline
-from brimline.observe.client.reconnecting import Reconnecting
+from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.alter_broker_config import alter_own_dynamic_value
 from brimline.observe.cluster.replication_throttle import RATE, SeenThrottle, alter_lists, look_at_throttle
 

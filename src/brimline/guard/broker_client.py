@@ -8,8 +8,7 @@ from brimline.model import BrokerId, Bytes, FailureKind, Reason, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
 from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.client.config import ClientConfig
-from brimline.observe.client.connection import Deadline
-from brimline.observe.client.reconnecting import Reconnecting
+from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.configs import broker_release
 from brimline.observe.cluster.group_offsets import committed_offsets
 from brimline.observe.cluster.partition_facts import PartitionFacts, look_at_partitions

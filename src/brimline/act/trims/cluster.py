@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 from brimline.act.trims.rules import PartitionNow, Problem, refusal
 from brimline.model import BrokerId, Failure, FailureKind, KafkaError, Offset, TopicPartition
-from brimline.observe.client.connection import Deadline
-from brimline.observe.client.reconnecting import Reconnecting
+from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.configs import Config, describe_topic_configs
 from brimline.observe.cluster.delete_records import delete_records
 from brimline.observe.cluster.offsets import OffsetSpec, list_last_stable, list_offsets

@@ -11,8 +11,7 @@ from typing import Protocol
 
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind
 from brimline.observe.client.config import ClientConfig
-from brimline.observe.client.connection import Connection, Deadline
-from brimline.observe.client.reconnecting import Reconnecting
+from brimline.observe.client.connection import Connection, Deadline, Reconnecting
 from brimline.observe.cluster.log_dirs import Followed, LedTopic, ask_followed, ask_volumes
 from brimline.service.clock import Clock
 

@@ -6,7 +6,8 @@ what happened, to what, and what to do next.
 """
 
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -216,6 +217,31 @@ class Connection:
         if not answer.brokers:
             raise KafkaConnectionError("it knows no live broker")
         return answer
+
+
+class Reconnecting:
+    """Made when it is needed, and anew after a failure: the cluster may not be the one that it was. For one thread."""
+
+    def __init__(self, config: ClientConfig, connect: Callable[[ClientConfig], Connection] = Connection) -> None:
+        self.config = config
+        self._connect = connect
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """``ObservationFailed`` inside of the block ends the connection, too."""
+        try:
+            if self._connection is None:
+                self._connection = self._connect(self.config)
+            yield self._connection
+        except ObservationFailed:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
 
 def _first_success(futures: Mapping[Key, Future]) -> Future:
