@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from brimline.cli.shared.options import names
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -52,7 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     run = actions.add_parser("run", help="torture a sandbox and judge", description=DESCRIPTION, epilog=RUN_EPILOG)
     run.add_argument("--seed", type=int, metavar="N", help="of the schedule (default: by chance; it is named)")
     run.add_argument(
-        "--only", type=_names, default=(), metavar="FAULT[,FAULT]", help="only these faults; `list`: name them"
+        "--only", type=names, default=(), metavar="FAULT[,FAULT]", help="only these faults; `list`: name them"
     )
     run.add_argument(
         "--steps",
@@ -66,7 +68,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     run.add_argument("--version", default="4.3.1", help="Kafka version (default: %(default)s)")
     run.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="(default: 1)")
-    run.add_argument("--clients", type=_names, default=(), metavar="NAME[,NAME]", help="only these; `list`: name them")
+    run.add_argument("--clients", type=names, default=(), metavar="NAME[,NAME]", help="only these; `list`: name them")
     run.add_argument(
         "--history", type=Path, metavar="FILE", help="where it is written (default: torture-….jsonl, here)"
     )
@@ -159,10 +161,6 @@ def _refuse_unknown(asked: "Sequence[str]", known: "dict[str, str]") -> None:
     unknown = [name for name in asked if name not in known]
     if unknown:
         raise BadInput(f"no {', '.join(unknown)}: there are {', '.join(known)}")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _steps(text: str) -> range:

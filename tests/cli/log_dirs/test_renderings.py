@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from brimline.cli.log_dirs.for_programs import COLUMNS, write_csv, write_json
-from brimline.cli.log_dirs.kafka_json import write_kafka_json
+from brimline.cli.log_dirs.for_programs import COLUMNS, write_csv, write_json, write_kafka_json
 from brimline.cli.log_dirs.report import LogDirsReport
 from brimline.cli.log_dirs.table import draw_table
 from brimline.cli.shared.glyphs import ASCII, UNICODE, Glyphs

@@ -23,8 +23,6 @@ def collect(args: Namespace, connect: Connect = Admin, sleep: Callable[[float], 
     if args.times is not None and args.interval is None:
         raise BadInput("--times goes with --interval")
     config = client_config(args)
-    for warning in config.warnings:
-        print(f"brimline: warning: {warning}", file=sys.stderr)
     worst, rounds = ExitCode.DONE, 0
     while True:
         begun = time.monotonic()

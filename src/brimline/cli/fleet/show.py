@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from brimline.cli.fleet.command import WAREHOUSE_HELP
-from brimline.cli.shared.options import add_debug_and_version
+from brimline.cli.shared.options import add_debug_and_version, names
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -43,7 +43,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument("--cluster", metavar="ID", help="only rows of this cluster")
     parser.add_argument("--broker", type=int, metavar="ID", help="only rows of this broker")
     parser.add_argument("--topic", metavar="NAME", help="only rows of this topic")
-    parser.add_argument("--columns", type=_names, default=(), metavar="NAMES", help="these columns, with commas")
+    parser.add_argument("--columns", type=names, default=(), metavar="NAMES", help="these columns, with commas")
     parser.add_argument(
         "--sort",
         type=_order,
@@ -97,12 +97,8 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 def _order(text: str) -> tuple[tuple[str, bool], ...]:
-    return tuple(map(_in_order, _names(text)))
+    return tuple(map(_in_order, names(text)))
 
 
 def _in_order(text: str) -> tuple[str, bool]:

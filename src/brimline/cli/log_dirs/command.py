@@ -12,6 +12,7 @@ from brimline.cli.shared.options import (
     add_timeout,
     add_top,
     broker_ids,
+    names,
 )
 
 if TYPE_CHECKING:
@@ -83,4 +84,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _names(text: str) -> frozenset[str] | None:
-    return frozenset(name.strip() for name in text.split(",") if name.strip()) or None
+    return frozenset(names(text)) or None

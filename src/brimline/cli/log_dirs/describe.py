@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TextIO
 
-from brimline.cli.log_dirs import kafka_json
+from brimline.cli.log_dirs.for_programs import ASKING, write_csv, write_json, write_kafka_json
 from brimline.cli.log_dirs.report import LogDirsReport
 from brimline.cli.shared.exit_codes import ExitCode
 from brimline.cli.shared.output import writing_to
@@ -74,15 +74,13 @@ Connect = Callable[[ClientConfig], AbstractContextManager[Admin]]
 def describe(args: Namespace, connect: Connect = Admin) -> int:
     output = args.output or ("table" if sys.stdout.isatty() else "kafka-json")
     config = client_config(args)
-    for warning in config.warnings:
-        print(f"brimline: warning: {warning}", file=sys.stderr)
     with connect(config) as admin:
         brokers = _chosen_brokers(args.broker_list, list(admin.brokers))
         if brokers is None:
             return ExitCode.FAILED
         if output == "kafka-json":
             with writing_to(sys.stdout, utf_8=True) as out:
-                out.write(f"{kafka_json.ASKING}\n")
+                out.write(f"{ASKING}\n")
         report = _ask(admin, brokers, config, args)
     if report.skipped_records:
         print(
@@ -96,10 +94,12 @@ def describe(args: Namespace, connect: Connect = Admin) -> int:
 
 
 def client_config(args: Namespace) -> ClientConfig:
-    """The file, then the single properties, then the options: the later one wins."""
+    """The file, then the single properties, then the options: the later one wins. What is odd is told on stderr."""
     properties = load_properties(args.command_config) if args.command_config else JavaProperties()
     properties = properties.overlaid(JavaProperties(_property(text) for text in args.command_property))
     config = ClientConfig.from_properties(args.bootstrap_server, properties)
+    for warning in config.warnings:
+        print(f"brimline: warning: {warning}", file=sys.stderr)
     return config if args.timeout is None else replace(config, api_timeout=timedelta(seconds=args.timeout))
 
 
@@ -158,14 +158,10 @@ def _show(report: LogDirsReport, output: str, top: int | None) -> int:
 
 def _render(report: LogDirsReport, output: str, top: int | None, out: TextIO) -> None:
     if output == "kafka-json":
-        kafka_json.write_kafka_json(report, out)
+        write_kafka_json(report, out)
     elif output == "json":
-        from brimline.cli.log_dirs.for_programs import write_json
-
         write_json(report, out)
     elif output == "csv":
-        from brimline.cli.log_dirs.for_programs import write_csv
-
         write_csv(report, out)
     else:
         from brimline.cli.log_dirs.table import write_table

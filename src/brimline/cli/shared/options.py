@@ -80,8 +80,12 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+def names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def broker_ids(text: str) -> tuple[int, ...] | None:
-    ids = [part.strip() for part in text.split(",") if part.strip()]
+    ids = names(text)
     wrong = [part for part in ids if not part.removeprefix("-").isdecimal()]
     if wrong:
         raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a broker id: write numbers with commas between them")
