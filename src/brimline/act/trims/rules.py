@@ -1,8 +1,4 @@
-"""When a trim may be sent, and how fast trims are sent.
-
-How fast trims are sent, how often they are looked after, and how long is waited for what.
-
-May this trim be sent now? What was planned is held against what is there; every no has its reason.
+"""How fast trims are sent and how long is waited for what; and may this trim be sent now? Every no has its reason.
 
 **Invariant.** A trim is sent only if all of this is so at the last look before it: the topic is the one that was
 planned (by its id), it is neither tiered nor only compacted, its log start is below the target and its high watermark

@@ -1,8 +1,6 @@
 """``brimline fleet``: which commands it has. Their modules are their options only; the work is imported when it begins.
 
 So without the extra ``fleet`` installed there is help, and one sentence instead of a traceback.
-
-Options that several commands of ``brimline fleet`` share.
 """
 
 import argparse

@@ -1,8 +1,6 @@
-"""What ``brimline reclaim`` asks a person, and shows him while it works.
+"""What ``brimline reclaim`` asks before a deletion (where nobody can be asked, the answer is no), and shows during it.
 
-The question before a deletion. Where nobody can be asked, the answer is no.
-
-What a cycle by hand is doing just now: one line on a terminal's stderr, nothing anywhere else.
+It shows what a cycle by hand is doing just now: one line on a terminal's stderr, nothing anywhere else.
 """
 
 import os

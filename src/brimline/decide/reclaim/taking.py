@@ -1,11 +1,7 @@
-"""How much of each log is taken: what the rules allow of it, and what the device needs.
-
-What the rules say about every log of a device, before it is asked how much has to go.
+"""How much of each log is taken: what the rules allow of it, and the oldest of that until the device's excess is gone.
 
 Whatever a rule allows or forbids is a run of segments from the log's head or to its end, so a log is described by a few
 numbers of segments, each counted from the head: up to there it is going, up to there it may be taken, and so on.
-
-How much of each log is taken: the excess of the device, and the oldest segments that make it up.
 """
 
 from dataclasses import dataclass

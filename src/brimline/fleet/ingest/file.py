@@ -1,11 +1,9 @@
-"""One landed file to rows, and how old its bytes are.
+"""One landed file to the rows of the bronze tables, without Spark: what its tasks call. It is opened and read once.
 
 How old the bytes of a topic are: sums per topic and days of age, which is what history keeps of the segments.
 
 A segment is as old as its newest record, as retention has it: without a timestamp, as the file's last change. One from
 the future, beyond what is tolerated of clocks, has no age.
-
-One landed file to the rows of the bronze tables, without Spark: what its tasks call. It is opened and read once.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,7 @@
-"""The rule of a full disk as columns, in arithmetic that never overflows.
+"""``decide.disk_state`` as columns: the same rule, in integers, for a fleet of volumes. A test holds the two together.
 
-Arithmetic of bytes that is exact and never overflows: the rules of ``decide`` are in integers, and so are these.
-
-Spark raises an error where 64 bits do not suffice, and one odd topic with ``retention.bytes`` of 2**63 - 1 would end a
-job for the whole fleet.
-
-``decide.disk_state`` as columns: the same rule, in integers, for a fleet of volumes. A test holds the two together.
+Its arithmetic of bytes is exact and never overflows: Spark raises an error where 64 bits do not suffice, and one odd
+topic with ``retention.bytes`` of 2**63 - 1 would end a job for the whole fleet.
 
 The state before a reading, which the release margin needs, is the guard's own: it is in the snapshot. Without a guard
 there is none, and then a volume inside the margin is OK, as after any time without knowledge.

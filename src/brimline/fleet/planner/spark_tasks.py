@@ -1,11 +1,8 @@
-"""Plans and simulations by Spark's tasks.
-
-The same rows from Spark's tasks: Spark schedules, pyarrow reads whole-broker files, numpy plans. No shuffle.
+"""Plans and simulations by Spark's tasks: Spark schedules, pyarrow reads whole-broker files, numpy plans. No shuffle.
 
 Nothing but DataFrames is used, so that it is the same on a cluster and over Spark Connect, which has no broadcast
 variables: the few names of files travel with the function.
-
-A simulation by Spark's tasks, for fleets whose snapshots are too many, or too far away, for one machine.
+It is for fleets whose snapshots are too many, or too far away, for one machine.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

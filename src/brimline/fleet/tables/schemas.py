@@ -1,8 +1,7 @@
 """The bronze tables' schemas, all of them, nullability stated. Unknown is null: the files' -1 ends at the ingest.
 
 The keys come first, because Delta keeps minimum and maximum of the first columns only (``INDEXED_COLUMNS``).
-
-The bronze tables' schemas as Arrow has them: made from Spark's, so that there is one place to change.
+Arrow's are made from Spark's, so that there is one place to change.
 """
 
 import pyarrow as pa

@@ -1,10 +1,6 @@
-"""Full followers and the cordon, as the guard has them.
+"""Full followers, put together: who looks at the others' disks, who tells the gateway, who cordons, who throttles.
 
-The parts of ``/v1/state`` about the other brokers' disks, and about what is cordoned here.
-
-The other brokers' disks, full followers and cordoned log dirs as families of the catalogue. Pure.
-
-Full followers, put together: who looks at the other brokers' disks, who tells the gateway, who cordons.
+Also what ``/v1/state`` and the metrics tell of them.
 """
 
 import random

@@ -1,10 +1,7 @@
-"""Full followers and cordoned log dirs in words.
+"""Full followers and cordoned log dirs in plain words, for the log, ``/v1/state``, ``status`` and ``doctor``.
 
-Full followers and cordoned log dirs in plain words, for the log, ``/v1/state``, ``status`` and ``doctor``.
-
-Full followers in the guard's log: a line when one begins to be full, one when it is no longer, none in between.
-
-Brokers that have fallen silent are named once, together: a network that is cut in two makes many of them at once.
+In the guard's log: a line when one begins to be full, one when it is no longer, none in between. Brokers that have
+fallen silent are named once, together: a network that is cut in two makes many of them at once.
 """
 
 import logging

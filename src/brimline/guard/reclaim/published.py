@@ -1,10 +1,6 @@
-"""Reclaim in ``/v1/state`` and in metrics.
+"""Reclaim in ``/v1/state`` and in metrics. Pure: reports in, documents and families out.
 
-The part of ``/v1/state`` about reclaim: its ceiling, and every device with what is done about it.
-
-The reclaim of all devices as families of the catalogue. Pure: reports in, families out.
-
-A device has one row, under its first log dir: sums over devices are right.
+A device has one row of metrics, under its first log dir: sums over devices are right.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,4 @@
-"""What reclaim goes by, and where a plan's limits are other ones.
-
-What the reclaim of a broker's devices goes by, from the properties file.
-
-Where the limits that a plan was made under are not those of the broker's properties file.
+"""What reclaim goes by, from the properties file, and where the limits that a plan was made under are other ones.
 
 The brakes of the file count, whatever a plan says: they are what must stay. A ceiling by hand is the plan's own, and a
 lower one deletes more than the file would. So whoever carries such a plan out says its ceiling once more: a file that

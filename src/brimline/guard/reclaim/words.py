@@ -1,8 +1,6 @@
-"""Reclaim in words: sentences, and lines in the log.
+"""The reclaim of a device in plain words, one wording for the log, ``/v1/state`` and ``status``.
 
-The reclaim of a device in plain words, for the log, ``/v1/state`` and ``status``. One wording for all.
-
-The reclaim of one device in the guard's log: a line for every deletion and for every change, none in between.
+In the guard's log: a line for every deletion and for every change, none in between.
 """
 
 import logging

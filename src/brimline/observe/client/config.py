@@ -1,11 +1,7 @@
-"""How to reach a cluster: Java's client properties, and which of them count here.
-
-Which names Kafka's Java clients know, and which of them cannot be honoured here.
+"""How to reach a cluster: Java's client properties, made into settings for kafka-python.
 
 A properties file is often shared between tools, so a name that any of Kafka's clients knows is no mistake. One that
 changes who is trusted, or how a secret is found, must not be ignored either: it is refused, with its reason.
-
-How to reach a cluster: Java's client properties, made into settings for kafka-python.
 
 The rule for a property is one of four. It is honoured; or it has no bearing on describing a cluster and is passed
 over; or it cannot be honoured and is refused by name, because a client that quietly drops a security setting is worse

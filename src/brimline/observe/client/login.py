@@ -1,12 +1,9 @@
-r"""SASL: ``sasl.jaas.config``, mechanism, user and password.
+r"""SASL: mechanism, and user name and password or the source of a token, from a client's properties.
 
-``sasl.jaas.config``: which login module, with which user and password.
-
-Kafka reads this property with a tokenizer of its own (``java.io.StreamTokenizer``), not with the JDK's file parser, and
-its rules are the ones people's files have been written against: a value is a word or a quoted string, ``\`` escapes
-inside quotes, ``//`` and ``/* */`` are comments, and a bare number is no value, so ``password=123`` must be quoted.
-
-SASL: mechanism, and user name and password or the source of a token, from a client's properties.
+Kafka reads ``sasl.jaas.config`` with a tokenizer of its own (``java.io.StreamTokenizer``), not with the JDK's file
+parser, and its rules are the ones people's files have been written against: a value is a word or a quoted string,
+``\`` escapes inside quotes, ``//`` and ``/* */`` are comments, and a bare number is no value, so ``password=123`` must
+be quoted.
 """
 
 import re

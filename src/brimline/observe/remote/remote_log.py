@@ -1,9 +1,5 @@
 """The remote segments of partitions, read from ``__remote_log_metadata`` and kept up to date.
 
-The remote segments of partitions, as the records of ``__remote_log_metadata`` tell them.
-
-The remote segments of partitions, kept up to date: reads only what is new in ``__remote_log_metadata``.
-
 The topic keeps its records for ever, so only those of its partitions are read that can hold what is asked for, up to
 the end that they have when the reading begins, and never twice. One of them that cannot be read costs the answer for
 what it holds, and nothing else.
