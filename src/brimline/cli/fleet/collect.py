@@ -10,6 +10,7 @@ from brimline.cli.shared.options import (
     add_timeout,
     broker_ids,
     seconds_above_zero,
+    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     add("--broker-list", action=Once, type=broker_ids, metavar="IDS", help="only these broker ids (default: all)")
     add("--interval", type=seconds_above_zero, metavar="SECONDS", help="again and again, this often (default: once)")
-    add("--times", type=_times, metavar="N", help="with --interval: end after this many (default: never)")
+    add(
+        "--times",
+        type=whole_number("a number of times", least=1),
+        metavar="N",
+        help="with --interval: end after this many (default: never)",
+    )
     add_command_config(parser, "a Java properties file for the client")
     add_timeout(parser)
     add("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks and the client's log")
@@ -64,9 +70,3 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.fleet.collecting import collect
 
     return collect(args)
-
-
-def _times(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of times")
-    return int(text)

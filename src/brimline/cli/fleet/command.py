@@ -78,12 +78,6 @@ def span_seconds(text: str) -> float:
     return float(int(span[1]) * _SECONDS[span[2]])
 
 
-def days(text: str) -> int:
-    if not text.isdecimal() or int(text) > 36500:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days")
-    return int(text)
-
-
 def _setting(text: str) -> tuple[str, str]:
     key, found, value = text.partition("=")
     if not found or not key.startswith("spark."):

@@ -4,12 +4,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from brimline.cli.fleet.command import WAREHOUSE_HELP, add_session_options, days
-from brimline.cli.shared.options import add_debug_and_version
+from brimline.cli.fleet.command import WAREHOUSE_HELP, add_session_options
+from brimline.cli.shared.options import add_debug_and_version, whole_number
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
+_DAYS = whole_number("a number of days", most=36_500)
 DESCRIPTION = """\
 Say what the upkeep of a warehouse would remove; with --apply, do it: thin out old history, remove landed files that
 were taken in and are needed no more, make small data files large, and remove the data files of old table versions.
@@ -38,11 +39,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
     parser.add_argument("--apply", action="store_true", help="do it (default: only say what would be done)")
-    parser.add_argument("--raw-days", type=days, default=7, metavar="N", help="all snapshots for so long (default: 7)")
+    parser.add_argument("--raw-days", type=_DAYS, default=7, metavar="N", help="all snapshots for so long (default: 7)")
     parser.add_argument(
-        "--hourly-days", type=days, default=180, metavar="N", help="one in an hour for so long (default: 180)"
+        "--hourly-days", type=_DAYS, default=180, metavar="N", help="one in an hour for so long (default: 180)"
     )
-    parser.add_argument("--landing-days", type=days, default=2, metavar="N", help="landed files (default: 2)")
+    parser.add_argument("--landing-days", type=_DAYS, default=2, metavar="N", help="landed files (default: 2)")
     add_session_options(parser)
     add_debug_and_version(parser)
     parser.set_defaults(func=run)

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from brimline.cli.fleet.command import WAREHOUSE_HELP
-from brimline.cli.shared.options import add_debug_and_version, names
+from brimline.cli.shared.options import add_debug_and_version, names, whole_number
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -53,7 +53,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
-        "--limit", type=_count, metavar="N", help=f"so many rows (default: {_AS_MANY} in a table, else all)"
+        "--limit",
+        type=whole_number("a number of rows"),
+        metavar="N",
+        help=f"so many rows (default: {_AS_MANY} in a table, else all)",
     )
     shown.add_argument("--all", action="store_true", help="all rows in a table, too")
     parser.add_argument("--output", choices=("table", "json", "csv"), help="see below")
@@ -106,9 +109,3 @@ def _in_order(text: str) -> tuple[str, bool]:
     if order not in ("", "asc", "desc"):
         raise argparse.ArgumentTypeError(f"{text!r}: the order is asc or desc, as in {name}:desc")
     return name, order == "desc"
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
-    return int(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brimline.cli.fleet.command import WAREHOUSE_HELP
-from brimline.cli.shared.options import add_debug_and_version, add_top
+from brimline.cli.shared.options import add_debug_and_version, add_top, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from brimline.fleet.simulate.what_if import RetentionRule, WhatIf
 
 _MOST_DAYS = 3650
+_PERCENT = whole_number("a whole number from 0 to 100", most=100)
+_DAYS = whole_number(f"a number of days from 0 to {_MOST_DAYS}", most=_MOST_DAYS)
+_PROCESSES = whole_number("a number of processes", least=1, most=9_999)
 DESCRIPTION = """\
 What if the limits were others? From the newest segments of every broker, and from how fast its logs grow: what
 retention and a ceiling would delete, which Produce would be refused, from which day on, and how old the oldest record
@@ -54,11 +57,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
     add(
         "--ceiling",
-        type=_percent,
+        type=_PERCENT,
         metavar="PERCENT",
         help="log.retention.disk.usage.percent of every broker; 100 is off",
     )
-    add("--max-used", type=_percent, metavar="PERCENT", help="disk.max.used.percent of every broker; 100 is off")
+    add("--max-used", type=_PERCENT, metavar="PERCENT", help="disk.max.used.percent of every broker; 100 is off")
     add(
         "--retention",
         type=_retention,
@@ -67,7 +70,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         metavar="PATTERN=LIMIT",
         help="see below; may be repeated, and the last one that matches a topic counts",
     )
-    add("--days", type=_days, default=7, metavar="N", help="how far to look ahead (default: 7)")
+    add("--days", type=_DAYS, default=7, metavar="N", help="how far to look ahead (default: 7)")
     add("--cluster", metavar="ID", help="only this cluster")
     add("--broker", type=int, metavar="ID", help="only this broker, of every cluster or of the one above")
     add(
@@ -76,7 +79,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         metavar="FOLDER",
         help="write what a ceiling would delete now as plans for brimline reclaim",
     )
-    add("--processes", type=_processes, metavar="N", help="at work side by side (default: one for each core)")
+    add("--processes", type=_PROCESSES, metavar="N", help="at work side by side (default: one for each core)")
     add("--master", metavar="URL", help="let Spark do it: local[N], spark://host:port or sc://host:port")
     add_top(parser, "topics")
     add("--output", choices=("table", "json"), default="table", help="for people or for programs; json has all topics")
@@ -169,24 +172,6 @@ def _write_plans(files: "Sequence[SnapshotFile]", ceiling: int, folder: Path) ->
 def _is_meant(file: "SnapshotFile", args: argparse.Namespace) -> bool:
     is_cluster = args.cluster is None or file.cluster_id == args.cluster
     return is_cluster and (args.broker is None or file.broker_id == args.broker)
-
-
-def _percent(text: str) -> int:
-    if not text.isdecimal() or int(text) > 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 100")
-    return int(text)
-
-
-def _days(text: str) -> int:
-    if not text.isdecimal() or int(text) > _MOST_DAYS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days from 0 to {_MOST_DAYS}")
-    return int(text)
-
-
-def _processes(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 10_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
-    return int(text)
 
 
 def _retention(text: str) -> "RetentionRule":

@@ -7,14 +7,12 @@ from rich.text import Text
 
 from brimline.cli.shared.columns import Column, column_lines
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
-from brimline.cli.shared.output import console_on, print_hanging
+from brimline.cli.shared.output import console_on, print_hanging, room_on
 from brimline.fleet.simulate.simulate import SimulatedDevice, Simulation, TopicOutcome
 from brimline.fleet.simulate.what_if import RetentionRule, WhatIf
 from brimline.model import counted, human_bytes, human_count, human_percent, human_span, used_percent
 from brimline.model.reclaim import CEILING_OFF
 
-_NARROWEST = 60
-_UNBOUNDED = 1_000_000
 _INDENT = 2
 _SHOWN_DEVICES = 20
 _DAY_MS = 86_400_000
@@ -24,8 +22,7 @@ def write_simulation_table(found: Simulation, out: TextIO, *, top: int | None) -
     """``top`` topics, or all of them with ``None``."""
     console = console_on(out)
     glyphs = glyphs_for(out)
-    room = max(console.width, _NARROWEST) if console.is_terminal else _UNBOUNDED
-    for line in simulation_lines(found, glyphs, room, top):
+    for line in simulation_lines(found, glyphs, room_on(console), top):
         print_hanging(console, line, _INDENT)
 
 

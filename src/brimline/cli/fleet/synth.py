@@ -3,11 +3,10 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from brimline.cli.fleet.command import span_seconds
-from brimline.cli.shared.options import add_debug_and_version
+from brimline.cli.shared.options import add_debug_and_version, whole_number
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -60,7 +59,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         ("--seed", 0, 0, "another seed is another fleet"),
     ):
         parser.add_argument(
-            option, type=_at_least(least), default=default, metavar="N", help=f"{meaning} (default: {default})"
+            option,
+            type=whole_number(f"a whole number of at least {least}", least),
+            default=default,
+            metavar="N",
+            help=f"{meaning} (default: {default})",
         )
     parser.add_argument(
         "--every",
@@ -119,16 +122,6 @@ def _spec(args: argparse.Namespace) -> "FleetSpec":
         every_minutes=int(args.every // 60),
         ceiling_percent=args.ceiling,
     )
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        value = int(text) if text.isdecimal() else -1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
-        return value
-
-    return number
 
 
 def _moment(text: str) -> int:

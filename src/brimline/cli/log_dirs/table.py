@@ -14,7 +14,7 @@ from rich.text import Text
 from brimline.cli.log_dirs.replicas import replica_lines
 from brimline.cli.log_dirs.report import LogDirsReport
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable, wrapped
-from brimline.cli.shared.output import console_on
+from brimline.cli.shared.output import console_on, room_on
 from brimline.model import (
     BrokerLogDirs,
     ClusterTotals,
@@ -105,16 +105,13 @@ def _log_dir_line(
     return Text.assemble("  ", (branch, "dim"), path.ljust(min(path_width, left)), *beside)
 
 
-_NARROWEST = 60
-_UNBOUNDED = 1_000_000
 _INDENT = " " * len("Cluster  ")
 
 
 def write_table(report: LogDirsReport, out: TextIO, *, top: int | None) -> None:
     """``top`` replicas, or all of them with ``None``."""
     console = console_on(out)
-    room = max(console.width, _NARROWEST) if console.is_terminal else _UNBOUNDED
-    draw_table(report, console, glyphs_for(out), room=room, top=top)
+    draw_table(report, console, glyphs_for(out), room=room_on(console), top=top)
 
 
 def draw_table(report: LogDirsReport, console: Console, glyphs: Glyphs, *, room: int, top: int | None) -> None:

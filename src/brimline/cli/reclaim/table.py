@@ -15,7 +15,7 @@ from brimline.act.plan_file import CeilingFrom
 from brimline.cli.log_dirs.table import level_style
 from brimline.cli.shared.columns import Column, column_lines
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
-from brimline.cli.shared.output import console_on, print_hanging
+from brimline.cli.shared.output import console_on, print_hanging, room_on
 from brimline.decide.reclaim.floor import ALWAYS_NAMED
 from brimline.decide.reclaim.summary import RESET_SENTENCE, UNSEEN_SENTENCE, AgeSpan, together
 from brimline.guard.reclaim.preview import DevicePreview, Preview
@@ -25,8 +25,6 @@ from brimline.model.blast_radius import BlastRadius, GroupActivity
 from brimline.model.reclaim import CEILING_OFF
 from brimline.model.reclaim_plan import GOING, DeviceOutcome, Going, ReclaimReason
 
-_NARROWEST = 60
-_UNBOUNDED = 1_000_000
 _WIDEST_BAR, _NARROWEST_BAR = 24, 8
 _BESIDE_THE_BAR = 56
 _BEHIND_THE_BAR = 11
@@ -52,8 +50,7 @@ _IDLE = {
 def write_reclaim_table(shown: Preview, out: TextIO, *, is_dry: bool = True) -> None:
     console = console_on(out)
     glyphs = glyphs_for(out)
-    room = max(console.width, _NARROWEST) if console.is_terminal else _UNBOUNDED
-    _Table(console, glyphs, room, shown, is_dry=is_dry).write()
+    _Table(console, glyphs, room_on(console), shown, is_dry=is_dry).write()
 
 
 class _Table:

@@ -43,7 +43,7 @@ def add_command_config(parser: argparse.ArgumentParser, file_help: str) -> None:
 def add_top(parser: argparse.ArgumentParser, things: str) -> None:
     shown = parser.add_mutually_exclusive_group()
     help_text = f"{things} in the table (default: 20)"
-    shown.add_argument("--top", type=_count_of(things), default=20, metavar="N", help=help_text)
+    shown.add_argument("--top", type=whole_number(f"a number of {things}"), default=20, metavar="N", help=help_text)
     shown.add_argument("--all", action="store_const", dest="top", const=None, help=f"all {things} in the table")
 
 
@@ -102,10 +102,12 @@ def seconds_above_zero(text: str) -> float:
     return seconds
 
 
-def _count_of(things: str) -> Callable[[str], int]:
-    def count(text: str) -> int:
-        if not text.isdecimal():
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {things}")
+def whole_number(what: str, least: int = 0, most: float = math.inf) -> Callable[[str], int]:
+    """``what`` it is, for the error."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
         return int(text)
 
-    return count
+    return number

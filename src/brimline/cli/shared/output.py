@@ -11,6 +11,9 @@ from rich.text import Text
 
 from brimline.model.failures import BrimlineError
 
+_NARROWEST_TABLE = 60
+_UNBOUNDED = 1_000_000
+
 
 class _PassingOn(Console):
     def on_broken_pipe(self) -> None:
@@ -21,6 +24,11 @@ class _PassingOn(Console):
 def console_on(out: TextIO) -> Console:
     """Without rich's guesses at what in a text is a number, markup or an emoji."""
     return _PassingOn(file=out, highlight=False, markup=False, emoji=False)
+
+
+def room_on(console: Console) -> int:
+    """How wide a table may be: without a terminal there is no width to keep."""
+    return max(console.width, _NARROWEST_TABLE) if console.is_terminal else _UNBOUNDED
 
 
 def print_hanging(console: Console, line: Text, indent: int) -> None:

@@ -48,6 +48,13 @@ class DeviceColumns:
     def log_of_segment(self) -> Int64Column:
         return np.repeat(np.arange(len(self.logs), dtype=np.int64), self.count)
 
+    def age_keys(self) -> Int64Column:
+        """``kernel.monotone`` of every segment."""
+        facts, segments = self.facts, self.segments
+        tolerance = facts.policy.future_tolerance_ms
+        age = kernel.ages(segments.newest_timestamp_ms, segments.modified_ns, facts.now_ms, tolerance)
+        return kernel.monotone(age, self.log_of_segment)
+
     @cached_property
     def log_bytes_before(self) -> Int64Column:
         return kernel.sums(self.segments.log_bytes)

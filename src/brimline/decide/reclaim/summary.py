@@ -113,14 +113,7 @@ def ages_of(tables: ReclaimTables, device: int, segments: Int64Column) -> Ages:
 def newest_ms(tables: ReclaimTables, device: int, segments: Int64Column) -> Int64Column:
     """When each of these was written to last, made monotone along its log."""
     columns = columns_of_device(tables, device)
-    facts = columns.facts
-    age = kernel.ages(
-        columns.segments.newest_timestamp_ms,
-        columns.segments.modified_ns,
-        facts.now_ms,
-        facts.policy.future_tolerance_ms,
-    )
-    newest = kernel.age_of(kernel.monotone(age, columns.log_of_segment))
+    newest = kernel.age_of(columns.age_keys())
     rows = columns.segment_rows
     # Rows of one device ascend, whether they stand together or not.
     places = segments - rows.start if isinstance(rows, slice) else np.searchsorted(rows, segments)

@@ -56,11 +56,7 @@ class LogRuns:
 
 def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = False) -> LogRuns:
     """``yields``: without the minimum of age, since the device is down to its last reserve."""
-    facts, segments = columns.facts, columns.segments
-    age = kernel.ages(
-        segments.newest_timestamp_ms, segments.modified_ns, facts.now_ms, facts.policy.future_tolerance_ms
-    )
-    key = kernel.monotone(age, columns.log_of_segment)
+    facts, key = columns.facts, columns.age_keys()
     standing = _standing(columns, topics)
     going = going_runs(columns, topics)
     closed = np.maximum(columns.closed, going.until)

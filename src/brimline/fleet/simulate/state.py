@@ -49,11 +49,7 @@ def inflow(tables: ReclaimTables) -> Inflow:
     for columns in each_device(tables):
         if not len(columns.segments):
             continue
-        facts, segments = columns.facts, columns.segments
-        age = kernel.ages(
-            segments.newest_timestamp_ms, segments.modified_ns, facts.now_ms, facts.policy.future_tolerance_ms
-        )
-        key = kernel.monotone(age, columns.log_of_segment)
+        facts, key = columns.facts, columns.age_keys()
         log = np.arange(len(columns.logs), dtype=np.int64)
         from_window = (log << kernel.AGE_BITS) + max(facts.now_ms - WINDOW_MS, 0)
         first = np.searchsorted(key, from_window)  # of each log, in the window
