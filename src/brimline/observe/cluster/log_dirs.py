@@ -26,7 +26,7 @@ from brimline.model.failures import CLUSTER_AUTHORIZATION_FAILED
 from brimline.observe.client.connection import Connection, Deadline, ListedBroker
 from brimline.observe.client.requests import WireRequest
 from brimline.observe.cluster.configs import describe_topic_configs
-from brimline.observe.cluster.topics import Topic, describe_topics
+from brimline.observe.cluster.topics import Topic, describe_topics, some_at_a_time
 from brimline.wire.describe_log_dirs import DescribeLogDirsResponse, decode_response
 from brimline.wire.describe_log_dirs_request import (
     API_KEY,
@@ -93,7 +93,6 @@ def _refusal(broker: BrokerId, answer: DescribeLogDirsResponse) -> Failure | Non
 
 
 _NO_TOPICS: Mapping[str, list[int]] = {}
-_TOPICS_AT_ONCE = 500
 _MIN_IN_SYNC = "min.insync.replicas"
 
 
@@ -141,7 +140,7 @@ def ask_followed(
     ``remembered`` are brokers that cannot be asked now, with what was in their full log dirs.
     """
     held = describe_log_dirs(connection, [own], deadline, now)[own].answer()
-    shared = _by_topic(_present(held.values()))
+    shared = numbers_by_topic(_present(held.values()))
     answers = describe_log_dirs(connection, full, deadline.renewed(), now, shared) if shared else {}
     found = {
         **{
@@ -193,9 +192,7 @@ def _fewest_in_sync(
 ) -> Mapping[str, int]:
     """``min.insync.replicas`` of these topics, as their leader has it; what it does not tell is missing."""
     told: dict[str, int] = {}
-    ordered = sorted(names)
-    for start in range(0, len(ordered), _TOPICS_AT_ONCE):
-        some = ordered[start : start + _TOPICS_AT_ONCE]
+    for some in some_at_a_time(sorted(names)):
         try:
             answers = describe_topic_configs(connection, some, [_MIN_IN_SYNC], deadline.renewed(), own)
         except ObservationFailed:
@@ -215,7 +212,7 @@ def _present(log_dirs: Iterable[LogDirDescription]) -> Iterable[TopicPartition]:
                 yield log_dir.replicas.topic_partition(row)
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     by_topic: dict[str, list[int]] = {}
     for partition in partitions:
         by_topic.setdefault(partition.topic, []).append(partition.partition)
@@ -223,10 +220,9 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _topics(connection: Connection, names: Collection[str], deadline: Deadline) -> dict[str, Topic]:
-    ordered = sorted(names)
     topics: dict[str, Topic] = {}
-    for start in range(0, len(ordered), _TOPICS_AT_ONCE):
-        topics |= describe_topics(connection, ordered[start : start + _TOPICS_AT_ONCE], deadline.renewed())
+    for some in some_at_a_time(sorted(names)):
+        topics |= describe_topics(connection, some, deadline.renewed())
     return topics
 
 
@@ -239,7 +235,7 @@ def _led(
     minimum: Mapping[str, int],
     without_room: Mapping[TopicPartition, Set[BrokerId]],
 ) -> Iterable[LedTopic]:
-    for name, numbers in sorted(_by_topic(partitions).items()):
+    for name, numbers in sorted(numbers_by_topic(partitions).items()):
         topic = topics.get(name)
         if topic is None or topic.error is not None:
             continue

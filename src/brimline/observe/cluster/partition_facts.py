@@ -5,7 +5,7 @@ Everything is asked of that broker itself where the answer depends on who answer
 Only the topics that the broker holds are asked about: its cluster may have a hundred times as many.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -16,14 +16,12 @@ from brimline.model.partitions import USE_RETENTION_BYTES, TopicRetention
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.configs import Config, describe_topic_configs
 from brimline.observe.cluster.log_dirs import Clock, describe_log_dirs
-from brimline.observe.cluster.topics import Topic, describe_topics
+from brimline.observe.cluster.topics import Topic, describe_topics, some_at_a_time
 
 _RETENTION = "retention.bytes"
 _LOCAL_RETENTION = "local.retention.bytes"
 _TIERED = "remote.storage.enable"
 _COPY_DISABLED = "remote.log.copy.disable"
-_TOPICS_AT_ONCE = 500
-"""A DescribeConfigs answer for this many topics is decoded in a few milliseconds; other tasks get their turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +58,7 @@ def look_at_partitions(connection: Connection, broker: BrokerId, timeout: timede
     names = sorted({name for log_dir in log_dirs.values() for name in log_dir.replicas.topic_names})
     topics: dict[str, HeldTopic] = {}
     unknown: dict[str, Failure] = {}
-    for start in range(0, len(names), _TOPICS_AT_ONCE):
-        some = names[start : start + _TOPICS_AT_ONCE]
+    for some in some_at_a_time(names):
         limits = _limits(connection, some, broker, timeout)
         # Who leads matters for tiered topics only, and Metadata is the longest of these answers.
         tiered = [name for name, retention in limits.items() if _is_tiered(retention)]
@@ -81,7 +78,7 @@ def look_at_partitions(connection: Connection, broker: BrokerId, timeout: timede
 
 
 def _limits(
-    connection: Connection, names: list[str], broker: BrokerId, timeout: timedelta
+    connection: Connection, names: Sequence[str], broker: BrokerId, timeout: timedelta
 ) -> dict[str, TopicRetention | Failure]:
     keys = [_RETENTION, _LOCAL_RETENTION, _TIERED, _COPY_DISABLED]
     configs = describe_topic_configs(connection, names, keys, Deadline(timeout), broker)

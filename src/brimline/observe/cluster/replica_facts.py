@@ -19,12 +19,10 @@ from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind, Offset
 from brimline.model.reclaim import USE_RETENTION, CleanupRules
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.configs import TopicConfig, describe_topic_configs, describe_topic_configs_of_each
-from brimline.observe.cluster.log_dirs import Clock, describe_log_dirs
+from brimline.observe.cluster.log_dirs import Clock, describe_log_dirs, numbers_by_topic
 from brimline.observe.cluster.offsets import OffsetSpec, list_last_stable, list_log_ends, list_offsets
-from brimline.observe.cluster.topics import Topic, describe_topics
+from brimline.observe.cluster.topics import TOPICS_AT_ONCE, Topic, describe_topics, some_at_a_time
 
-_TOPICS_AT_ONCE = 500
-"""An answer about this many topics is decoded in a few milliseconds; other tasks get their turn."""
 _POLICY = "cleanup.policy"
 _RETENTION_MS, _RETENTION_BYTES = "retention.ms", "retention.bytes"
 _LOCAL_MS, _LOCAL_BYTES = "local.retention.ms", "local.retention.bytes"
@@ -60,7 +58,7 @@ def look_at_replicas(
 ) -> ReplicaFacts:
     """Raises ``ObservationFailed`` when the broker does not answer, or refuses to describe its log dirs."""
     deadline = Deadline(timeout)
-    answer = describe_log_dirs(connection, [broker], deadline, now, _by_topic(partitions))[broker]
+    answer = describe_log_dirs(connection, [broker], deadline, now, numbers_by_topic(sorted(partitions)))[broker]
     answer.answer()
     topics, rules, unknown = _topics(connection, broker, sorted({each.topic for each in partitions}), deadline)
     leaders = leaders_of(partitions, topics)
@@ -116,8 +114,7 @@ def _topics(
     rules: dict[str, CleanupRules] = {}
     unknown: dict[str, Failure] = {}
     silence = Failure(kind=FailureKind.KAFKA_ERROR, message="the broker left it out of its answer")
-    for start in range(0, len(names), _TOPICS_AT_ONCE):
-        some = names[start : start + _TOPICS_AT_ONCE]
+    for some in some_at_a_time(names):
         described = describe_topics(connection, some, deadline.renewed(), with_rights=True)
         configs = describe_topic_configs(connection, some, CLEANUP_KEYS, deadline.renewed(), broker)
         for name in some:
@@ -164,13 +161,6 @@ def _is_for_ever(config: TopicConfig) -> bool:
     return _RETENTION_MS in config.own and int(config.get(_RETENTION_MS) or "") < 0 and not has_limit
 
 
-def _by_topic(partitions: Collection[TopicPartition]) -> Mapping[str, Sequence[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for partition in sorted(partitions):
-        by_topic.setdefault(partition.topic, []).append(partition.partition)
-    return by_topic
-
-
 def _known(asked: Asked) -> Offsets:
     return {
         partition: offset
@@ -179,18 +169,19 @@ def _known(asked: Asked) -> Offsets:
     }
 
 
-"""Of each broker: a busy one need not hold a large answer for everybody at once."""
-
 Rules = Mapping[str, CleanupRules | Failure]
 
 
 def look_at_cleanup_rules(
     connection: Connection, held: Mapping[BrokerId, Sequence[str]], deadline: Deadline
 ) -> Mapping[BrokerId, Rules]:
-    """``held`` are the topics to ask each broker about. Whether a topic is internal is not asked here."""
+    """``held`` are the topics to ask each broker about. Whether a topic is internal is not asked here.
+
+    Some of each at a time: a busy broker need not hold a large answer for everybody at once.
+    """
     rules: dict[BrokerId, dict[str, CleanupRules | Failure]] = {broker: {} for broker in held}
-    for start in range(0, max(map(len, held.values()), default=0), _TOPICS_AT_ONCE):
-        some = {broker: names[start : start + _TOPICS_AT_ONCE] for broker, names in held.items()}
+    for start in range(0, max(map(len, held.values()), default=0), TOPICS_AT_ONCE):
+        some = {broker: names[start : start + TOPICS_AT_ONCE] for broker, names in held.items()}
         answers = describe_topic_configs_of_each(connection, some, CLEANUP_KEYS, deadline.renewed())
         for broker, names in some.items():
             answer = answers[broker]

@@ -14,14 +14,13 @@ from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.alter_broker_config import set_values
 from brimline.observe.cluster.configs import describe_topic_configs
-from brimline.observe.cluster.topics import describe_topics
+from brimline.observe.cluster.topics import describe_topics, some_at_a_time
 
 RATE = "leader.replication.throttled.rate"
 LIST = "leader.replication.throttled.replicas"
 _TOPIC = 2
 _NO_SUCH_TOPIC = 3
 _SET, _DELETE = 0, 1
-_TOPICS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +41,7 @@ def look_at_throttle(connection: Connection, broker: BrokerId, deadline: Deadlin
     topics = describe_topics(connection, None, deadline.renewed())
     led = sorted(name for name, topic in topics.items() if broker in topic.leaders.values())
     lists: dict[str, str] = {}
-    for start in range(0, len(led), _TOPICS_AT_ONCE):
-        some = led[start : start + _TOPICS_AT_ONCE]
+    for some in some_at_a_time(led):
         for name, config in describe_topic_configs(connection, some, [LIST], deadline.renewed(), broker).items():
             if isinstance(config, Failure):
                 raise ObservationFailed(config)

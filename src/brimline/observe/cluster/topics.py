@@ -7,7 +7,7 @@ A cluster without an authorizer allows everything, and says so. A topic that may
 Which cluster is it? Two that happen to have a broker 1 must not be taken for one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -21,6 +21,8 @@ from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.properties.java_properties import load_properties
 from brimline.observe.volumes import META_PROPERTIES
 
+TOPICS_AT_ONCE = 500
+"""An answer about this many topics is decoded in a few milliseconds; other tasks get their turn."""
 _NO_ID = UUID(int=0)
 _DELETE = 6
 """``AclOperation.DELETE``: what DeleteRecords takes."""
@@ -39,6 +41,11 @@ class Topic:
     is_internal: bool = False
     may_delete: bool | None = None
     """Whether this principal may delete its records; ``None`` where that was not asked."""
+
+
+def some_at_a_time(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), TOPICS_AT_ONCE):
+        yield names[start : start + TOPICS_AT_ONCE]
 
 
 def describe_topics(
@@ -79,28 +86,14 @@ def _topic(answer: "MetadataRequest", *, with_rights: bool) -> Topic:
     )
 
 
-"""``AclOperation.DELETE``: what DeleteRecords takes."""
-_TOPICS_AT_ONCE = 500
-
-
 def may_delete_records(connection: Connection, names: Iterable[str], timeout: timedelta) -> Mapping[str, bool]:
     """Of every topic that may be described. Raises ``ObservationFailed``."""
-    wanted, deadline = sorted(names), Deadline(timeout)
     found: dict[str, bool] = {}
-    for start in range(0, len(wanted), _TOPICS_AT_ONCE):
-        some = wanted[start : start + _TOPICS_AT_ONCE]
-        answer = connection.ask_any(partial(_request, some), deadline.renewed())
-        known = [topic for topic in answer.topics if not topic.error_code]
-        found.update((topic.name, _DELETE in topic.authorized_operations) for topic in known)
+    deadline = Deadline(timeout)
+    for some in some_at_a_time(sorted(names)):
+        described = describe_topics(connection, some, deadline.renewed(), with_rights=True)
+        found |= {name: topic.may_delete is True for name, topic in described.items() if topic.error is None}
     return found
-
-
-def _request(names: list[str]) -> MetadataRequest:
-    return MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=True,
-    )
 
 
 def cluster_id(connection: Connection, deadline: Deadline) -> str:
