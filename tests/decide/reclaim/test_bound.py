@@ -19,6 +19,13 @@ def test_the_bound_is_active_segments_and_what_is_written_until_space_is_back() 
     assert most_above_ceiling(Bytes(50), 2.5, DELAYS) == 50 + 903
 
 
+def test_chance_survey_and_the_pace_of_trims_are_part_of_the_bound() -> None:
+    delays = ReclaimDelays(cycle=1, jitter=0.25, survey=2, trims=3.75, retention_check=300, delete_delay=60)
+
+    assert delays.total == 367
+    assert most_above_ceiling(Bytes(50), 1.0, delays) == 50 + 367
+
+
 def test_a_falling_rate_does_not_lower_the_bound() -> None:
     assert most_above_ceiling(Bytes(50), -10.0, DELAYS) == 50
 

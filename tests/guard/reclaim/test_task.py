@@ -13,7 +13,8 @@ from brimline.decide.disk_state import DiskState
 from brimline.decide.reclaim.holding import HoldRules, Seen
 from brimline.guard.reclaim.cycles import LEFT_BEHIND, SUPERSEDED
 from brimline.guard.reclaim.report import Doing
-from brimline.guard.reclaim.task import JITTER, RETRY
+from brimline.guard.reclaim.settings import JITTER
+from brimline.guard.reclaim.task import RETRY
 from brimline.model.reclaim import ReclaimPolicy
 from tests.guard.reclaim.brokers import LOG_BYTES, SEGMENT, TOTAL, Guarded, SmallBroker, SmallLock
 from tests.service.ticking import TickingClock

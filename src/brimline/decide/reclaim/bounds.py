@@ -4,7 +4,8 @@ How far beyond its ceiling a device may get, and whether that is still below whe
 
 **Invariant.** With the ceiling reached and producers at full rate, a device is never used more than the ceiling plus
 the bound: what is written goes into active segments, which cannot be taken, and what is taken comes back only after a
-cycle has decided it, the broker's next retention pass has marked it, and the delay of its deletion is over. A ceiling
+cycle has begun (chance may delay it), looked, decided it and sent it batch by batch, the broker's next retention pass
+has marked it, and the delay of its deletion is over. A ceiling
 whose bound reaches the limits of KIP-1201 lets the device be fenced although reclaim does all it can.
 
 How fast a device has been written to lately, told by the segments that lie there.
@@ -42,6 +43,12 @@ class ReclaimDelays:
     """Seconds between a byte too many and its return."""
 
     cycle: float
+    jitter: float = 0.0
+    """The most that chance adds to a cycle."""
+    survey: float = 0.0
+    """How long a look at files and cluster takes."""
+    trims: float = 0.0
+    """How long it takes to send what one cycle trims, batch by batch."""
     retention_check: float
     """``log.retention.check.interval.ms`` of the broker."""
     delete_delay: float
@@ -49,7 +56,8 @@ class ReclaimDelays:
 
     @property
     def total(self) -> float:
-        return self.cycle + self.retention_check + self.delete_delay
+        ours = self.cycle + self.jitter + self.survey + self.trims
+        return ours + self.retention_check + self.delete_delay
 
 
 def most_above_ceiling(active_bytes: Bytes, bytes_per_second: float, delays: ReclaimDelays) -> Bytes:

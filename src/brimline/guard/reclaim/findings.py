@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from brimline.act.ledger.entries import PlannedTrim
 from brimline.decide.disk_state import DiskLimits
-from brimline.decide.reclaim.bounds import ReclaimDelays, most_above_ceiling, room_below_fence, written_per_second
+from brimline.decide.reclaim.bounds import most_above_ceiling, room_below_fence, written_per_second
 from brimline.decide.reclaim.floor import ALWAYS_NAMED, Floor, FloorKind, FloorPart
 from brimline.decide.reclaim.holding import HoldRules
 from brimline.disks.sentences import named_log_dirs
@@ -89,7 +89,7 @@ def explain_survey(config: GuardConfig, survey: ReclaimSurvey) -> Iterator[Findi
         floor = survey.floor(row)
         if floor is not None:
             yield from _floor(floor)
-            yield from _bound(survey, row, floor, settings.delays, config.limits)
+            yield from _bound(survey, row, floor, settings, config.limits)
         yield from _hanging(survey, row)
         yield from _first_cycle(survey, row, ", ".join(volume.log_dirs), is_applied=settings.is_applied)
         yield from _would_be_held(survey, row, ", ".join(volume.log_dirs), settings.hold)
@@ -248,7 +248,7 @@ def _cure(part: FloorPart) -> str:
 
 
 def _bound(
-    survey: ReclaimSurvey, row: int, floor: Floor, delays: ReclaimDelays, limits: DiskLimits
+    survey: ReclaimSurvey, row: int, floor: Floor, settings: ReclaimSettings, limits: DiskLimits
 ) -> Iterator[Finding]:
     tables = survey.tables.tables
     facts = tables.devices[row]
@@ -256,6 +256,7 @@ def _bound(
         return
     active = Bytes(sum(part.bytes for part in floor.parts if part.kind is FloorKind.ACTIVE))
     rate = written_per_second(tables, row)
+    delays = settings.delays(facts.total_bytes, survey.took, rate)
     above = most_above_ceiling(active, rate, delays)
     room = room_below_fence(facts, above, limits)
     end = f"the fence ({_fence(limits)})" if room is not None else "the end of the volume"
@@ -263,7 +264,8 @@ def _bound(
     how = (
         f"{floor.device} may get {human_bytes(above)} above its ceiling before space comes back: active segments of "
         f"{human_bytes(active)}, and {human_span(delays.total)} at {human_bytes(round(rate))}/s or more, as in the "
-        f"last hour (cycle {delays.cycle:g} s, retention check {delays.retention_check:g} s, delete delay "
+        f"last hour (cycle {delays.cycle:g} s and up to {delays.jitter:g} s by chance, survey {delays.survey:.1f} s, "
+        f"trims {delays.trims:.1f} s, retention check {delays.retention_check:g} s, delete delay "
         f"{delays.delete_delay:g} s)"
     )
     if left > 0:

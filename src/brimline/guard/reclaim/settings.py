@@ -5,6 +5,7 @@ lower one deletes more than the file would. So whoever carries such a plan out s
 came from elsewhere does not decide that alone.
 """
 
+import math
 from dataclasses import dataclass, field
 
 from brimline.act.plan_file import CeilingFrom, FiledPlan
@@ -16,6 +17,8 @@ from brimline.model.reclaim import CEILING_OFF, ReclaimPolicy
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
+JITTER = 0.25
+"""The share of the interval within which guards that are due together begin, each when chance has it."""
 _LARGEST_BATCH = 256 << 20
 _BATCHES_PER_VOLUME = 25
 _BETWEEN_BATCHES = 0.25
@@ -55,9 +58,19 @@ class ReclaimSettings:
     def is_off(self) -> bool:
         return self.policy.ceiling_percent >= CEILING_OFF
 
-    @property
-    def delays(self) -> ReclaimDelays:
-        return ReclaimDelays(cycle=self.interval, retention_check=self.retention_check, delete_delay=self.delete_delay)
+    def delays(self, total_bytes: Bytes, look_took: float, bytes_per_second: float) -> ReclaimDelays:
+        """Of a device of that size that is written to at that rate."""
+        pace, jitter = self.pace(total_bytes, look_took), self.interval * JITTER
+        in_a_cycle = max(bytes_per_second, 0.0) * (self.interval + jitter)
+        batches = math.ceil(in_a_cycle / pace.bytes_per_batch) if pace.bytes_per_batch else 0
+        return ReclaimDelays(
+            cycle=self.interval,
+            jitter=jitter,
+            survey=look_took,
+            trims=batches * (pace.between_batches + look_took),
+            retention_check=self.retention_check,
+            delete_delay=self.delete_delay,
+        )
 
     @property
     def text(self) -> str:

@@ -31,7 +31,7 @@ from brimline.decide.reclaim.summary import blast_radius
 from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.guard.reclaim.cycles import FilesLeft, ReclaimCycles
 from brimline.guard.reclaim.report import Doing, ReclaimReport
-from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.settings import JITTER, ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.guard.reclaim.trims import cycle_plan, doomed_range, planned_trims
 from brimline.guard.reclaim.words import ReclaimNews, no_longer_needed
@@ -42,8 +42,6 @@ from brimline.observe.volumes import LogDirReading, VolumeReading
 from brimline.service.clock import Clock
 from brimline.service.durable_files import NotRecorded
 
-JITTER = 0.25
-"""The share of the interval within which guards that are due together begin, each when chance has it."""
 RETRY = 5.0
 _LOOK_FOR_PAUSE = 5.0
 _WHILE_OFF = 60.0
