@@ -273,6 +273,8 @@ class ReclaimDocument:
     mode: str
     interval_ms: int
     paused: PausedReclaim | None
+    brakes: tuple[str, ...] = ()
+    """Sentences about those of the guards of other replicas."""
     devices: tuple[DeviceDocument, ...]
 
     @property

@@ -19,7 +19,11 @@ class _Versioned:
 
 def read_state_file(kind: type[Document], path: Path, version: int) -> Document:
     """Raises ``LaterVersion``, another ``ValueError`` for what is no such document, or ``OSError``."""
-    content = read_state(path)
+    return read_versioned(kind, read_state(path), version)
+
+
+def read_versioned(kind: type[Document], content: str | bytes, version: int) -> Document:
+    """Raises ``LaterVersion``, or another ``ValueError``."""
     found = read_json(_Versioned, content).version
     if isinstance(found, int) and found > version:
         raise LaterVersion(f"of version {found}, by a later brimline")

@@ -10,6 +10,7 @@ from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.configs import broker_release
+from brimline.observe.cluster.group_notes import Note, read_notes, write_note
 from brimline.observe.cluster.group_offsets import committed_offsets
 from brimline.observe.cluster.partition_facts import PartitionFacts, look_at_partitions
 from brimline.observe.cluster.replica_facts import (
@@ -28,6 +29,7 @@ from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
 
 _TIMEOUT = timedelta(seconds=30)
 _LONGEST_STALL = timedelta(seconds=10)
+_PATIENCE_FOR_NOTES = timedelta(seconds=5)
 
 _REASONS = {
     FailureKind.NOT_AUTHORIZED: Reason.NO_PERMISSION,
@@ -79,6 +81,23 @@ class BrokerClient(Reconnecting):
         """What consumer groups have committed for these partitions, as far as it is told within so much time."""
         with self.connected() as connection:
             return committed_offsets(connection, partitions, patience=patience)
+
+    def guard_notes(self, brokers: Collection[BrokerId], *, waits: bool) -> Mapping[BrokerId, Note]:
+        """What the guards of these brokers have left for others. ``waits``: for coordinators that are on their way."""
+        names = {guard_group(broker): broker for broker in brokers}
+        with self.connected() as connection:
+            found = read_notes(connection, list(names), Deadline(_PATIENCE_FOR_NOTES), waits=waits)
+        return {broker: found[name] for name, broker in names.items()}
+
+    def leave_guard_note(self, text: str) -> bool:
+        """Whether there is anybody to read it: a cluster of one broker is left as it is."""
+        with self.connected() as connection:
+            deadline = Deadline(_PATIENCE_FOR_NOTES)
+            connection.refresh_brokers(deadline)
+            if len(connection.brokers) == 1:
+                return False
+            write_note(connection, guard_group(self._broker), text, deadline)
+        return True
 
     def release(self) -> str:
         with self.connected() as connection:
@@ -154,6 +173,11 @@ class BrokerClient(Reconnecting):
     def _stall_timeout(self) -> timedelta:
         """A silent metadata topic must not hold up the plain figures for long."""
         return min(self._timeout, _LONGEST_STALL)
+
+
+def guard_group(broker: BrokerId) -> str:
+    """The consumer group whose note is that of this broker's guard."""
+    return f"brimline-guard-{broker}"
 
 
 def _places(facts: PartitionFacts) -> dict[TopicPartition, str]:

@@ -139,6 +139,8 @@ class ReclaimPolicy:
     """Nothing at or above the last stable offset goes: an open transaction is not beheaded."""
     only_curable: bool = False
     """Where the ceiling cannot be met by deleting, no more is taken than keeps the device below its fence."""
+    shares_brakes: bool = False
+    """The brakes of the guards of other replicas count as well (``decide.reclaim.brakes``)."""
     max_used_percent: int = 100
     min_free_bytes: int = 0
     """The fence, as KIP-1201 has it: beyond either the device is full; 100 and 0 are off."""

@@ -132,6 +132,7 @@ class GuardConfig:
             spares_transactions=self.flag(keys.RECLAIM_TRANSACTIONS),
             only_curable=self.flag(keys.RECLAIM_CURABLE),
             spares_for_ever=self.flag(keys.RECLAIM_FOR_EVER),
+            shares_brakes=self.text(keys.RECLAIM_BRAKES) == keys.SHARED,
             max_used_percent=self.limits.max_used_percent,
             min_free_bytes=self.limits.min_free_bytes,
             yields_at_reserve=not self.is_enforcing,

@@ -90,6 +90,7 @@ class Prefix:
 OBSERVE, GATEWAY = "observe", "gateway"
 PLAN, APPLY = "plan", "apply"
 CAREFUL, KIP_61 = "careful", "kip-61"
+SHARED, OWN = "shared", "own"
 
 CHECK_INTERVAL = Key(
     name="disk.usage.check.interval.ms",
@@ -227,6 +228,18 @@ RECLAIM_TRANSACTIONS = Key(
     sentence=(
         "Whether reclaim stops at the last stable offset, so that the records of an open transaction stay; else at the "
         "high watermark."
+    ),
+)
+RECLAIM_BRAKES = Key(
+    name="brimline.reclaim.brakes",
+    kind=KeyKind.CHOICE,
+    default=SHARED,
+    choices=(SHARED, OWN),
+    kip_61=OWN,
+    sentence=(
+        "shared: a pause, protected topics and minimum retention of the guards of other replicas count here as well, "
+        "and this guard's count there: each leaves a note in Kafka, which counts for 24 hours after it was written. "
+        "own: this file alone counts, and no note is left."
     ),
 )
 RECLAIM_CURABLE = Key(

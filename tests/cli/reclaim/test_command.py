@@ -531,6 +531,25 @@ def test_pause_and_resume_are_on_record(properties: str, capsys: pytest.CaptureF
     assert read_ledger(tmp_path).pause is None
 
 
+@pytest.mark.parametrize(
+    ("brakes", "told"),
+    [
+        ("shared", "the guards of other replicas are not told of this broker's brakes: "),
+        ("own", "only on this broker: "),
+    ],
+)
+def test_a_pause_stands_although_other_guards_cannot_be_told(
+    properties: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, brakes: str, told: str
+) -> None:
+    with Path(properties).open("a") as file:
+        file.write(f"log.retention.disk.usage.percent=80\nbrimline.reclaim.brakes={brakes}\n")
+
+    assert main(["reclaim", "pause", "--config", properties]) == 0
+
+    assert capsys.readouterr().out.splitlines()[-1].startswith(told)
+    assert read_ledger(tmp_path).pause is not None
+
+
 @pytest.mark.parametrize("damage", ["flipped", "removed", "unusable"])
 def test_a_pause_outlives_the_ledger(
     properties: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, damage: str

@@ -18,7 +18,7 @@ from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import ceiling_sentence, does
 from brimline.metrics.catalogue import CATALOGUE
 from brimline.metrics.metric import MetricFamily
-from brimline.model import Bytes
+from brimline.model import BrokerId, Bytes
 from brimline.settings import keys
 from brimline.settings.gateway import protected_patterns
 from tests.guard.files import FIRST_LINE, config, problems
@@ -207,3 +207,14 @@ def test_batches_are_small_on_small_volumes_and_slow_on_large_brokers() -> None:
     assert settings.pace(Bytes(GIB)).bytes_per_batch == GIB // 25
     assert settings.pace(Bytes(10_000 * GIB)).bytes_per_batch == GIB // 4
     assert settings.pace(Bytes(GIB), look_took=2.0).between_batches == 4.0
+
+
+def test_status_says_what_others_have_to_do_with_the_brakes(guarded: Guarded, report: ReclaimReport) -> None:
+    of_another = replace(PAUSE, broker=BrokerId(2))
+    told = status_text(
+        replace(report, doing=Doing.PAUSED, pause=of_another, brakes=("others are stricter",)), guarded.settings
+    )
+
+    assert "PAUSED" in told
+    assert "paused by root on broker 2: an audit (brimline reclaim resume on broker 2 ends it)" in told
+    assert "others are stricter" in told

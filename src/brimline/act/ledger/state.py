@@ -27,7 +27,7 @@ from brimline.act.ledger.entries import (
     Resumed,
     TrimNumber,
 )
-from brimline.model import Bytes, Offset
+from brimline.model import BrokerId, Bytes, Offset
 
 
 class TrimPhase(Enum):
@@ -98,6 +98,17 @@ class Pause:
     reason: str
     since: datetime
     sequence: int
+    broker: BrokerId | None = None
+    """Whose guard is paused, where it is another one's."""
+
+    @property
+    def who(self) -> str:
+        return self.by if self.broker is None else f"{self.by} on broker {self.broker}"
+
+    @property
+    def ends_by(self) -> str:
+        """What to do, to a sentence; empty where this broker's own command does."""
+        return "" if self.broker is None else f" (brimline reclaim resume on broker {self.broker} ends it)"
 
 
 @dataclass(slots=True, kw_only=True)

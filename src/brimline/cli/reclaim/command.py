@@ -28,7 +28,8 @@ every broker that has a replica.
 Runs on the broker's host. Without --apply it changes nothing and may be run at any time, beside a guard too.
 
 acts:
-  pause     no cycle begins, and none goes on, neither by the guard nor by hand, until somebody resumes
+  pause     no cycle begins, and none goes on, neither by the guard nor by hand, until somebody resumes; guards of
+            other brokers that hold a replica in common pause as well (brimline.reclaim.brakes)
   resume    and the way back; both are on record in the ledger"""
 EPILOG = """\
 examples:
@@ -188,7 +189,7 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
     from brimline.cli.reclaim.table import write_reclaim_table
     from brimline.cli.shared.exit_codes import ExitCode
     from brimline.cli.shared.output import writing_to
-    from brimline.guard.reclaim.hand import HandCycles
+    from brimline.guard.reclaim.hand import HandCycles, refuse_while_others_pause
     from brimline.service.clock import SystemClock
 
     if not args.yes:
@@ -197,6 +198,7 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
     with closing(HandCycles(config, SystemClock(), by)) as cycles:
         cycles.refuse_while_paused()
         shown = _looked(config, wanted)
+        refuse_while_others_pause(shown.peers)
         left_behind = cycles.left_behind(shown)
         if args.output == "table":
             with writing_to(sys.stdout, utf_8=False) as out:

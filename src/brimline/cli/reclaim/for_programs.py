@@ -23,7 +23,8 @@ The plan is described in ``act.plan_file``. ``about`` counts for nothing when it
      "groupsAsked": 1,
      "unknownGroups": [{"what": "…", "count": null, "kind": "not-authorized", "message": "…"}],
      "leftOut": [{"topic", "partition", "target", "downTo": null, "why": "…"}],      of a plan that was made before
-     "differs": [{"key": "…", "plan": "0", "properties": "80", "counts": "plan"}]}   likewise: other limits than here
+     "differs": [{"key": "…", "plan": "0", "properties": "80", "counts": "plan"}],   likewise: other limits than here
+     "brakes": ["…"]}                          sentences about those of the guards of other replicas, where they count
 
 What is unknown is ``null``. Keys are added, never changed or removed, while ``version`` stays.
 """
@@ -101,6 +102,7 @@ def about_document(shown: Preview) -> dict[str, object]:
         "groupsAsked": shown.radius.asked_groups,
         "unknownGroups": [_unknown(unknown) for unknown in shown.radius.unknown],
         "leftOut": [_left_out(left_out) for left_out in shown.left_out],
+        "brakes": list(shown.brakes),
         "differs": [
             {"key": each.key, "plan": each.in_plan, "properties": each.in_file, "counts": each.counts}
             for each in shown.differs

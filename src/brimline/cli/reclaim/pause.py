@@ -4,6 +4,8 @@ batch. The file is first to come and last to go."""
 import os
 import sys
 from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import timedelta
 
 from brimline.act.ledger.entries import Paused, Resumed
 from brimline.act.ledger.ledger import Ledger
@@ -11,11 +13,16 @@ from brimline.act.ledger.state import Pause
 from brimline.cli.fence import who
 from brimline.cli.shared.exit_codes import ExitCode
 from brimline.cli.shared.output import writing_to
-from brimline.model import BadInput, counted
+from brimline.documents.guard_note import NoteTooLarge
+from brimline.guard.broker_client import BrokerClient
+from brimline.guard.reclaim.note import current_note, is_shared, not_told
+from brimline.model import BadInput, ObservationFailed, counted
 from brimline.service.clock import SystemClock
 from brimline.service.durable_files import NotRecorded
+from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
+_PATIENCE = timedelta(seconds=5)
 _NO_REASON = "no reason given"
 
 
@@ -40,6 +47,8 @@ def pause(config: GuardConfig, reason: str | None) -> int:
             out.write(f"{cycles} under way: what has been sent will still be carried out, nothing more is sent\n")
         out.write("the disks are not held below their ceiling until then:\n")
         out.write(f"  brimline reclaim resume --config {config.path}\n")
+        out.flush()
+        out.write(_told_to_others(config, ledger.pause, "pause as well, from their next cycle or batch on"))
     return ExitCode.DONE
 
 
@@ -54,7 +63,24 @@ def resume(config: GuardConfig, reason: str | None) -> int:
         ledger.append(Resumed(by=by, reason=why))
         ledger.pause_file.remove()
         out.write(f"reclaim goes on; it was paused by {before.by} since {before.since:%Y-%m-%d %H:%M:%S} UTC\n")
+        out.flush()
+        out.write(_told_to_others(config, None, "go on as well, with their next cycle"))
     return ExitCode.DONE
+
+
+def _told_to_others(config: GuardConfig, pause: Pause | None, what_they_do: str) -> str:
+    """The guard tells them too, as soon as it sees the file: this is for one that does not run, and for the reader."""
+    if not config.has_ceiling:
+        return ""
+    if not is_shared(config.reclaim_policy):
+        return f"only on this broker: {keys.RECLAIM_BRAKES.name} is {keys.OWN}\n"
+    client = BrokerClient(replace(config.admin, api_timeout=_PATIENCE), config.node_id, SystemClock())
+    try:
+        with closing(client):
+            is_told = client.leave_guard_note(current_note(config.reclaim_policy, pause, SystemClock().now()))
+    except (ObservationFailed, NoteTooLarge) as error:
+        return f"{not_told(str(error))}; if they should not delete either, say it on their brokers\n"
+    return f"the guards of brokers that hold a replica in common {what_they_do}\n" if is_told else ""
 
 
 def _known_pause(ledger: Ledger) -> Pause | None:

@@ -102,6 +102,8 @@ class _Table:
         if self._is_dry:
             parts.insert(0, "dry run")
         self._hang(_INDENT, Text(f"  {dot.join(parts)}", "dim"))
+        for sentence in shown.brakes:
+            self._hang(_INDENT, Text(f"  {printable(sentence)}", "yellow"))
         self._print(Text())
 
     def _apply(self) -> str:

@@ -145,6 +145,8 @@ def reclaim_lines(reclaim: ReclaimDocument, glyphs: Glyphs) -> Iterator[Text]:
     does = "deletes the oldest segments" if reclaim.mode == "apply" else "says what it would delete"
     paused = [("  ", ""), ("PAUSED", "bold yellow")] if reclaim.paused is not None else []
     yield Text.assemble(("Reclaim", "bold"), f"  ceiling of {reclaim.ceiling_percent} %  {glyphs.dot}  {does}", *paused)
+    for sentence in reclaim.brakes:
+        yield Text(f"  {printable(sentence)}", "yellow")
     for device in reclaim.devices:
         yield from _device_lines(device)
 

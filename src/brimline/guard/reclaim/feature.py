@@ -16,10 +16,13 @@ from brimline.guard.feature import Core, Feature, Finding, Looked, Weight
 from brimline.guard.reclaim.findings import (
     changed_defaults,
     explain_ceiling,
+    explain_peers,
     explain_rights,
     explain_survey,
     reclaim_finding,
 )
+from brimline.guard.reclaim.note import NotePoster, is_shared
+from brimline.guard.reclaim.peers import holders
 from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
 from brimline.guard.reclaim.report import ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
@@ -31,8 +34,10 @@ from brimline.metrics import catalogue
 from brimline.model import ObservationFailed, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
 from brimline.observe.client.connection import Connection
+from brimline.observe.cluster.group_notes import Note
 from brimline.observe.cluster.topics import may_delete_records
 from brimline.service.worker import Worker
+from brimline.settings.config import GuardConfig
 
 _PATIENCE_FOR_RIGHTS = timedelta(seconds=10)
 _PATIENCE_FOR_GROUPS = timedelta(seconds=5)
@@ -43,7 +48,11 @@ class Reclaims(Feature):
     def __init__(self, core: Core) -> None:
         super().__init__(core)
         self._tasks: list[ReclaimTask] = []
-        self.workers = [self._worker(path) for path in core.config.broker.log_dirs]
+        self._poster = _poster(core)
+        self.workers = [
+            *(self._worker(path) for path in core.config.broker.log_dirs),
+            Worker("brakes for other guards", self._poster.step),
+        ]
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -59,7 +68,8 @@ class Reclaims(Feature):
             task.decided(disks)
 
     def document(self, seconds: float) -> Mapping[str, object]:
-        return {"reclaim": reclaim_document(self.reports, self._settings(), seconds)}
+        not_told = [self._poster.problem] if self._poster.problem is not None else []
+        return {"reclaim": reclaim_document(self.reports, self._settings(), seconds, not_told)}
 
     def _settings(self) -> ReclaimSettings:
         return ReclaimSettings.of(self.core.config)
@@ -98,12 +108,15 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
     client = BrokerClient(config.admin, config.node_id, looked.clock)
     try:
         survey = Surveyor(client, looked.clock).survey(config.reclaim_policy, looked.readable)
+        own = _own_note(client, config) if is_shared(survey.own) and holders(survey.facts) else None
     except ObservationFailed as error:
         yield reclaim_finding(Weight.PROBLEM, f"it is not known what reclaim would do: {error.failure}")
         return
     finally:
         client.close()
     yield from explain_survey(config, survey)
+    if own is not None:
+        yield from explain_peers(survey, own, looked.clock.now())
     try:
         with closing(Connection(config.admin)) as connection:
             may_delete = may_delete_records(connection, survey.facts.topics, _PATIENCE_FOR_RIGHTS)
@@ -114,17 +127,30 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
     yield from explain_rights(config, survey, may_delete)
 
 
+def _own_note(client: BrokerClient, config: GuardConfig) -> Note:
+    """As others would read it; empty where there is none."""
+    return client.guard_notes([config.node_id], waits=False)[config.node_id] or ""
+
+
+def _poster(core: Core) -> NotePoster:
+    config = core.config
+    client = BrokerClient(config.admin, config.node_id, core.clock)
+    ledger = Ledger(config.state_dir, config.node_id, core.clock.now)
+    return NotePoster(lambda: core.config.reclaim_policy, ledger, client.leave_guard_note, core.clock)
+
+
 def _parts(path: str, core: Core) -> ReclaimParts:
     config, clock = core.config, core.clock
     client = BrokerClient(config.admin, config.node_id, clock)
     cluster = TrimCluster(config.admin)
-    cluster.spares_transactions = lambda: core.config.reclaim_policy.spares_transactions
+    surveyor = Surveyor(client, clock)
+    cluster.spares_transactions = lambda: (surveyor.policy or core.config.reclaim_policy).spares_transactions
 
     def groups(partitions: Collection[TopicPartition]) -> GroupsSeen:
         return client.group_offsets(partitions, _PATIENCE_FOR_GROUPS)
 
     return ReclaimParts(
-        surveyor=Surveyor(client, clock),
+        surveyor=surveyor,
         ledger=Ledger(config.state_dir, config.node_id, clock.now),
         cluster=cluster,
         files_left=files_left,

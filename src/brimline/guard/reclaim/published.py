@@ -27,9 +27,9 @@ from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
 
 
 def reclaim_document(
-    reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float
+    reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float, not_told: Sequence[str] = ()
 ) -> ReclaimDocument | None:
-    """``None`` without a ceiling, once nothing is under way any more."""
+    """``None`` without a ceiling, once nothing is under way any more. ``not_told``: why others do not know ours."""
     if settings.is_off and not any(report.under_way for report in reports):
         return None
     pause = next((report.pause for report in reports if report.pause is not None), None)
@@ -37,7 +37,8 @@ def reclaim_document(
         ceiling_percent=settings.policy.ceiling_percent,
         mode="apply" if settings.is_applied else "plan",
         interval_ms=round(settings.interval * 1000),
-        paused=None if pause is None else PausedReclaim(by=pause.by, reason=pause.reason, since=pause.since),
+        paused=None if pause is None else PausedReclaim(by=pause.who, reason=pause.reason, since=pause.since),
+        brakes=tuple(dict.fromkeys([*(line for report in reports for line in report.brakes), *not_told])),
         devices=tuple(_device(report, seconds) for report in reports),
     )
 

@@ -13,6 +13,7 @@ from brimline.act.ledger.state import Pause
 from brimline.decide.reclaim.floor import Floor
 from brimline.guard.reclaim.report import TROUBLES, CycleFigures, Doing, ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
+from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.model import Failure, human_bytes, human_count, human_span
 from brimline.model.blast_radius import BlastRadius
 from brimline.model.reclaim import AN_HOUR_MS, DeviceFacts
@@ -43,6 +44,19 @@ def no_longer_needed(plan: DevicePlan) -> str | None:
         f"no longer needed: {human_bytes(plan.used_bytes)} are used, of which {human_bytes(plan.going.total)} are "
         f"going, and the ceiling allows {human_bytes(plan.limit_bytes)}"
     )
+
+
+def braked(before: ReclaimSurvey, now: ReclaimSurvey) -> str | None:
+    """Why nothing more is sent of what was planned: the guards of other replicas."""
+    if now.peers.pause is not None:
+        return pause_sentence(now.peers.pause)
+    is_same = now.peers.policy(before.own) == before.policy
+    return None if is_same else "the brakes of the guards of other replicas have changed since it was planned"
+
+
+def pause_sentence(pause: Pause) -> str:
+    """paused by root on broker 2: replay (brimline reclaim resume on broker 2 ends it)"""
+    return f"paused by {pause.who}: {pause.reason}{pause.ends_by}"
 
 
 def excess_sentence(log_dirs: Sequence[str], plan: DevicePlan, ceiling_percent: int) -> str:
@@ -121,7 +135,7 @@ def does(report: ReclaimReport) -> str:
             return f"nothing is decided: {report.problem}"
         case Doing.PAUSED:
             assert report.pause is not None
-            return f"paused by {report.pause.by}: {report.pause.reason}{cycles}"
+            return f"{pause_sentence(report.pause)}{cycles}"
         case Doing.HELD:
             return f"above its ceiling of {report.ceiling_percent} %, {report.problem}{cycles}"
         case Doing.WAITING_FOR_TURN:
@@ -227,8 +241,8 @@ class ReclaimNews:
             say(
                 logging.WARNING,
                 "reclaim-paused",
-                f"reclaim is paused by {pause.by}: {pause.reason}; nothing more is sent, and the ceiling is not held",
-                by=pause.by,
+                f"reclaim is {pause_sentence(pause)}; nothing more is sent, and the ceiling is not held",
+                by=pause.who,
             )
 
     def clock(self, device: DeviceFacts) -> None:
