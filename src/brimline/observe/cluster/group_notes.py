@@ -58,15 +58,23 @@ def read_notes(
     return found
 
 
-def write_note(connection: Connection, group: str, text: str, deadline: Deadline) -> None:
-    """Raises ``ObservationFailed``, also for what may pass."""
+def write_note(
+    connection: Connection, group: str, text: str, deadline: Deadline, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """What may pass is tried again until the deadline. Raises ``ObservationFailed``."""
+    while outcome := _written_once(connection, group, text, deadline):
+        if outcome not in _PASSING or deadline.remaining_ms <= _ASK_AGAIN_AFTER * 1000:
+            raise ObservationFailed(outcome if isinstance(outcome, Failure) else _refusal(outcome, "READ"))
+        sleep(_ASK_AGAIN_AFTER)
+
+
+def _written_once(connection: Connection, group: str, text: str, deadline: Deadline) -> Failure | int:
+    """0: it is written."""
     coordinators, failed = _coordinators(connection, [group], deadline)
     for broker in coordinators:
         answer = connection.ask(broker, _commit(group, text), deadline)
         failed[group] = next(each.error_code for topic in answer.topics for each in topic.partitions)
-    outcome = failed[group]
-    if outcome:
-        raise ObservationFailed(outcome if isinstance(outcome, Failure) else _refusal(outcome, "READ"))
+    return failed[group]
 
 
 def _asked_once(connection: Connection, groups: Collection[str], deadline: Deadline) -> Mapping[str, Note | int]:
