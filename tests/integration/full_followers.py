@@ -5,7 +5,9 @@ follower's same thread fetches both from the same leader.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, stat
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.replicated import Load, read_back, wait_for_isr
 from tests.integration.segment_files import batches, log_end, segment_files
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 MIB = 1 << 20
 VOLUME = Bytes(192 * MIB)
@@ -88,6 +90,13 @@ def guarded(
             yield Guarded(gateway=running_gateway, guard=running_guard)
 
 
+def run_advice(sandbox: Sandbox, advice: str) -> "subprocess.CompletedProcess[str]":
+    """The command as it stands there, with the sandbox's own tool in the place of the script."""
+    tool = shlex.join(sandbox.tool_command("reassign-partitions"))
+    command = advice[advice.index("echo ") :].replace("kafka-reassign-partitions.sh", tool)
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+
+
 def replicating_keys(sandbox: Sandbox, broker: int) -> dict[str, str]:
     """For a gateway in front of the listener that the brokers use among themselves, which is the clients' one."""
     address = sandbox.broker(broker).address
@@ -101,16 +110,19 @@ def doctor(sandbox: Sandbox, broker: int = LEADER) -> str:
     return "\n".join(finding["sentence"] for finding in json.loads(done.stdout)["findings"])
 
 
-def create_spread_topic(sandbox: Sandbox, topic: str, config: Mapping[str, str] = SMALL_SEGMENTS) -> None:
-    """Partition n in the n-th log dir of every broker."""
+def create_spread_topic(
+    sandbox: Sandbox, topic: str, config: Mapping[str, str] = SMALL_SEGMENTS, brokers: Sequence[int] = BROKERS
+) -> None:
+    """Partition n in the n-th log dir of every one of these brokers."""
+    assignment = {partition: list(brokers) for partition in ASSIGNMENT}
     with admin_client(sandbox) as client:
         # A broker that is asked to move a partition which it does not have yet says so, and remembers the log dir.
         client.alter_replica_log_dirs(
-            {(topic, n, broker): str(sandbox.broker(broker).log_dirs[n]) for n in ASSIGNMENT for broker in BROKERS}
+            {(topic, n, broker): str(sandbox.broker(broker).log_dirs[n]) for n in assignment for broker in brokers}
         )
-    create_topic(sandbox, topic, config=config, assignment=ASSIGNMENT)
-    assert all(replica(sandbox, topic, broker, n).is_dir() for n in ASSIGNMENT for broker in BROKERS)
-    wait_for_isr(sandbox, topic, ASSIGNMENT)
+    create_topic(sandbox, topic, config=config, assignment=assignment)
+    assert all(replica(sandbox, topic, broker, n).is_dir() for n in assignment for broker in brokers)
+    wait_for_isr(sandbox, topic, assignment)
 
 
 @contextmanager

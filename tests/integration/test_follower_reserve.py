@@ -4,7 +4,7 @@ Three brokers, three replicas each. Only the leader has a guard and a gateway; t
 A volume of 192 MiB whose limit is 80 % has 38 MiB free at its limit: the reserve is 19 MiB, its last half 9.6 MiB.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from kafka import TopicPartition as ClientPartition
 from brimline import ClientConfig
 from brimline.model import BrokerId, Bytes
 from brimline.observe.client.connection import Connection, Deadline
-from brimline.observe.cluster.replication_throttle import look_at_throttle
+from brimline.observe.cluster.alter_broker_config import alter_own_dynamic_value
+from brimline.observe.cluster.replication_throttle import RATE, alter_lists, look_at_throttle
 from brimline.sandbox import Sandbox
 from tests.integration.full_disks import (
     SMALL_SEGMENTS,
@@ -49,7 +50,9 @@ from tests.integration.full_followers import (
     three_brokers,
     verify_same_everywhere,
 )
+from tests.integration.gatewayed import state_dir
 from tests.integration.replicated import InSync, in_sync, wait_for_isr
+from tests.integration.segment_files import log_end
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -66,6 +69,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 PATIENT = {"disk.usage.check.interval.ms": "60000"}
 """What a broker that is away said last counts for three of these: longer than a busy machine takes to start one."""
+VERY_PATIENT = {"disk.usage.check.interval.ms": "600000"}
 ONE_BATCH_AT_A_TIME = {"replica.fetch.max.bytes": "1", "replica.fetch.response.max.bytes": "1"}
 """A backlog of thousands of batches then takes a follower longer than a guard needs to see it, on any machine."""
 
@@ -180,21 +184,34 @@ def verify_hardly_grows(sandbox: Sandbox, leader: Guarded, topic: str) -> None:
     assert FOLLOWER not in in_sync(sandbox, topic, FULL)
 
 
-@pytest.mark.long
-def test_a_newly_assigned_and_a_lagging_replica_of_a_full_disk_stop_growing(slow: Sandbox, tmp_path: Path) -> None:
-    """The guard is killed in between: the next one goes on, and takes the throttle back when there is room."""
-    sandbox, topic = slow, "orders"
+def assign_to_full_disk(sandbox: Sandbox, topic: str) -> None:
+    with admin_client(sandbox) as client:
+        client.alter_replica_log_dirs({(topic, FULL, FOLLOWER): str(sandbox.broker(FOLLOWER).log_dirs[0])})
+    reassign(sandbox, topic, BROKERS)
+
+
+def topic_without_the_follower(sandbox: Sandbox, topic: str) -> None:
+    """With a backlog for whoever is assigned to it."""
     create_spread_topic(sandbox, topic)
     reassign(sandbox, topic, [LEADER, OTHER_FOLLOWER])
     eventually(lambda: not replica(sandbox, topic, FOLLOWER, FULL).is_dir())
     write_single_batches(sandbox, topic, FULL, 20_000)
+    # The other follower fetches one by one as well. While it lags it must not be slowed, and so nobody is held.
+    other = replica(sandbox, topic, OTHER_FOLLOWER, FULL)
+    eventually(lambda: log_end(other) == end_offset(sandbox, topic, FULL))
+    wait_for_isr(sandbox, topic, {FULL: [LEADER, OTHER_FOLLOWER]})
+
+
+@pytest.mark.long
+def test_a_newly_assigned_and_a_lagging_replica_of_a_full_disk_stop_growing(slow: Sandbox, tmp_path: Path) -> None:
+    """The guard is killed in between: the next one goes on, and takes the throttle back when there is room."""
+    sandbox, topic = slow, "orders"
+    topic_without_the_follower(sandbox, topic)
     foreign = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
     (tmp_path / "again").mkdir()
     with guarded(sandbox, tmp_path, added=PATIENT) as leader:
         eventually(lambda: [each["broker"] for each in full(leader)] == [FOLLOWER])
-        with admin_client(sandbox) as client:
-            client.alter_replica_log_dirs({(topic, FULL, FOLLOWER): str(sandbox.broker(FOLLOWER).log_dirs[0])})
-        reassign(sandbox, topic, BROKERS)
+        assign_to_full_disk(sandbox, topic)
         eventually(lambda: throttle(leader)["partitions"] == 1)
         verify_hardly_grows(sandbox, leader, topic)
         leader.guard.process.kill()
@@ -219,4 +236,89 @@ def test_a_newly_assigned_and_a_lagging_replica_of_a_full_disk_stop_growing(slow
         sandbox.unfill(foreign)
         wait_for_isr(sandbox, topic, {FULL: BROKERS})
         eventually(lambda: throttles(sandbox, topic) == (None, ""))
+    assert signs_of_death(sandbox) == []
+
+
+def set_throttle(sandbox: Sandbox, *, rate: str | None = None, lists: Mapping[str, str | None]) -> None:
+    """As an operator does: ``None`` takes away what is there."""
+    patience = Deadline(timedelta(seconds=PATIENCE_SECONDS))
+    connection = Connection(ClientConfig.from_properties(sandbox.admin_servers))
+    try:
+        alter_lists(connection, BrokerId(LEADER), lists, patience)
+        alter_own_dynamic_value(connection, BrokerId(LEADER), RATE, rate, patience.renewed())
+    finally:
+        connection.close()
+
+
+def set_list(sandbox: Sandbox, topic: str, value: str | None) -> None:
+    connection = Connection(ClientConfig.from_properties(sandbox.admin_servers))
+    try:
+        alter_lists(connection, BrokerId(LEADER), {topic: value}, Deadline(timedelta(seconds=PATIENCE_SECONDS)))
+    finally:
+        connection.close()
+
+
+def on_record(sandbox: Sandbox) -> bool:
+    return sandbox.outside(state_dir(sandbox, LEADER) / f"throttle-{LEADER}.json").exists()
+
+
+def verify_held(sandbox: Sandbox, leader: Guarded, topic: str) -> None:
+    eventually(lambda: throttle(leader).get("foreign") is None and throttle(leader)["partitions"] == 1)
+    assert throttles(sandbox, topic) == ("1", f"{FULL}:{LEADER}")
+    assert on_record(sandbox)
+
+
+def verify_withdrawn(sandbox: Sandbox, leader: Guarded, named: str) -> None:
+    eventually(lambda: named in (throttle(leader).get("foreign") or ""))
+    assert throttle(leader)["partitions"] == 0
+    assert not on_record(sandbox)
+
+
+@pytest.mark.long
+def test_a_throttle_is_withdrawn_before_an_operators_and_taken_back_at_the_end(slow: Sandbox, tmp_path: Path) -> None:
+    """What the operator has set is never touched; a guard that was killed finds out what is not its own any more."""
+    sandbox, topic, other = slow, "payments", "others"
+    theirs = ("2000", f"{FULL}:{LEADER},{FULL}:{FOLLOWER},{FULL}:{OTHER_FOLLOWER}")
+    create_spread_topic(sandbox, other, brokers=[LEADER, OTHER_FOLLOWER])
+    topic_without_the_follower(sandbox, topic)
+    fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
+    with guarded(sandbox, tmp_path) as leader:
+        eventually(lambda: [each["broker"] for each in full(leader)] == [FOLLOWER])
+        assign_to_full_disk(sandbox, topic)
+        verify_held(sandbox, leader, topic)
+        assert "leader.replication.throttled.rate=1 on this broker since" in doctor(sandbox)
+        leader.guard.process.kill()
+        leader.guard.process.wait(PATIENCE_SECONDS)
+        # As kafka-reassign-partitions --throttle does.
+        set_throttle(sandbox, rate=theirs[0], lists={topic: theirs[1]})
+    (tmp_path / "again").mkdir()
+    with guarded(sandbox, tmp_path / "again", added=VERY_PATIENT) as leader:
+        verify_withdrawn(sandbox, leader, f"leader.replication.throttled.rate={theirs[0]}")
+        assert throttles(sandbox, topic) == theirs
+
+        # From here on it cannot catch up while nobody holds it.
+        sandbox.broker(FOLLOWER).stop()
+        set_throttle(sandbox, lists={topic: None})
+        verify_held(sandbox, leader, topic)
+
+        set_throttle(sandbox, rate=theirs[0], lists={topic: "*"})
+        verify_withdrawn(sandbox, leader, f"leader.replication.throttled.rate={theirs[0]}")
+        assert throttles(sandbox, topic) == (theirs[0], "*")
+        set_throttle(sandbox, lists={topic: None})
+        verify_held(sandbox, leader, topic)
+
+        for their_list in ("*", f"{HEALTHY}:{LEADER}"):
+            set_list(sandbox, other, their_list)
+            verify_withdrawn(sandbox, leader, f"a list of topic {other} ({their_list})")
+            assert throttles(sandbox, topic) == (None, "")
+            assert throttles(sandbox, other) == (None, their_list)
+            set_list(sandbox, other, None)
+            verify_held(sandbox, leader, topic)
+
+        leader.guard.process.terminate()
+        leader.guard.process.wait(PATIENCE_SECONDS)
+        assert throttles(sandbox, topic) == (None, "")
+        assert not on_record(sandbox)
+        assert "no replication throttle of this guard is set any more" in leader.guard.said()[-1]["message"]
+    sandbox.broker(FOLLOWER).start()
     assert signs_of_death(sandbox) == []

@@ -1,8 +1,6 @@
 """Moves between log dirs on a real broker: held up while the log dir they go into is full, and never for longer."""
 
 import os
-import shlex
-import subprocess
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -20,6 +18,7 @@ from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.alter_broker_config import own_dynamic_value
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic
+from tests.integration.full_followers import run_advice
 from tests.integration.gatewayed import ENFORCING, state_dir
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.segment_files import segment_files
@@ -217,13 +216,6 @@ def test_a_throttle_that_is_cleared_is_put_on_again_and_the_command_of_the_log_l
     assert cancelled.returncode == 0, cancelled.stderr
     assert moving.is_in(source)
     assert "moves-resumed" in running.events()
-
-
-def run_advice(sandbox: Sandbox, advice: str) -> "subprocess.CompletedProcess[str]":
-    """The command as it stands there, with the sandbox's own tool in the place of the script."""
-    tool = shlex.join(sandbox.tool_command("reassign-partitions"))
-    command = advice[advice.index("echo ") :].replace("kafka-reassign-partitions.sh", tool)
-    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
 
 
 @on_newest

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brimline.service.worker import Worker
+from brimline.service.worker import Worker, end_all
 from tests.waiting import PATIENCE_SECONDS
 
 
@@ -76,3 +76,21 @@ def test_one_that_hangs_is_left_behind() -> None:
     assert worker.is_alive
     hang.set()
     worker.join(PATIENCE_SECONDS)
+
+
+def test_the_last_thing_that_it_does_is_what_is_left_for_its_end() -> None:
+    done: list[str] = []
+
+    def step() -> float:
+        done.append("step")
+        return 3600.0
+
+    worker = Worker("w", step, at_end=lambda: done.append("end"))
+    other = Worker("other", lambda: 3600.0)
+    for each in (worker, other):
+        each.start()
+
+    end_all([worker, other], PATIENCE_SECONDS)
+
+    assert (done[-1], done.count("end")) == ("end", 1)
+    assert not worker.is_alive

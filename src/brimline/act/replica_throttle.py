@@ -87,6 +87,10 @@ class ThrottleRecord:
         self.path = path
         self.warnings: list[str] = []
 
+    @classmethod
+    def of(cls, state_dir: Path, broker: BrokerId) -> "ThrottleRecord":
+        return cls(state_dir / f"throttle-{broker}.json")
+
     def read(self, now: datetime) -> Held | None:
         """``None``: nothing is ours. A file that cannot be understood tells that the rate is."""
         self.warnings = []

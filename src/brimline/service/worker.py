@@ -4,6 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+_FOR_WHAT_IS_LEFT = 5.0
+"""Seconds; systemd ends a guard by force after ten."""
+
 
 class Worker:
     """``step`` does what is due and returns the seconds until more is.
@@ -12,8 +15,10 @@ class Worker:
     worker finds it not alive and may start it again; the other tasks never notice.
     """
 
-    def __init__(self, name: str, step: Callable[[], float]) -> None:
+    def __init__(self, name: str, step: Callable[[], float], at_end: Callable[[], None] | None = None) -> None:
+        """``at_end`` is the last thing that its thread does when it is asked to end."""
         self.name = name
+        self.at_end = at_end
         self._step = step
         self._wake = threading.Event()
         self._ending = threading.Event()
@@ -45,12 +50,15 @@ class Worker:
         while not self._ending.is_set():
             self._wake.wait(self._step())
             self._wake.clear()
+        if self.at_end is not None:
+            self.at_end()
 
 
 def end_all(workers: Sequence[Worker], patience: float) -> None:
-    """Waits for all of them together, a moment."""
+    """Waits for all of them together, a moment; for those that have something to do at their end a little longer."""
     for worker in workers:
         worker.end()
-    give_up_at = time.monotonic() + patience
-    for worker in workers:
-        worker.join(max(give_up_at - time.monotonic(), 0.0))
+    begun = time.monotonic()
+    for worker in sorted(workers, key=lambda each: each.at_end is not None):
+        longest = patience if worker.at_end is None else patience + _FOR_WHAT_IS_LEFT
+        worker.join(max(begun + longest - time.monotonic(), 0.0))

@@ -1,11 +1,13 @@
 """What the doctor says of followers: the action and why, what is in the way, whose disks cannot be seen, cordons."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import pytest
 
+from brimline.act.replica_throttle import Held
 from brimline.guard.feature import Finding, Weight
-from brimline.guard.followers.findings import explain_followers
+from brimline.guard.followers.findings import explain_followers, explain_throttle
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind
 from tests.decide.test_peer_disks import SILENCE, answer, described, silence
 from tests.guard.files import config
@@ -95,3 +97,10 @@ def test_what_becomes_of_full_log_dirs_where_new_replicas_are_concerned() -> Non
     assert said(explained(answers=new), "is cordoned while it is full") is Weight.FINE
     assert said(explained(answers=new), "cordoned now: /b") is Weight.NOTE
     assert said(explained(f"{ENFORCING}brimline.cordon=false\n", new), "brimline.cordon=false") is Weight.NOTE
+
+
+def test_a_throttle_on_record_is_named_with_the_command_that_takes_it_away() -> None:
+    held = Held(topics={"orders": (0,)}, since=datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert said(explain_throttle(OWN, held), "since 2026-01-01", "--entity-name 7 --delete-config") is Weight.NOTE
+    assert list(explain_throttle(OWN, None)) == []

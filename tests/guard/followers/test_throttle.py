@@ -27,6 +27,8 @@ class HolderInMemory:
         return self.foreign
 
     def release(self) -> None:
+        if self.failure is not None:
+            raise ObservationFailed(self.failure)
         self.held = None
 
 
@@ -122,3 +124,22 @@ def test_a_report_that_is_too_old_counts_for_nothing() -> None:
     tasked.task.step()
 
     assert tasked.holder.held is None
+
+
+def test_a_guard_that_is_stopped_takes_back_what_it_holds() -> None:
+    tasked = Tasked()
+    tasked.full(frozenset({0}))
+    tasked.task.step()
+    tasked.task.end()
+
+    assert tasked.holder.held is None
+    assert tasked.reports[-1] == ThrottleReport()
+
+
+def test_what_cannot_be_taken_back_at_the_end_is_told() -> None:
+    tasked = Tasked(HolderInMemory(Held(topics={"orders": (0,)}, since=NOW)))
+    tasked.holder.failure = REFUSED
+    tasked.task.end()
+
+    assert tasked.reports[-1].failure == REFUSED
+    assert tasked.holder.held is not None

@@ -25,7 +25,7 @@ from brimline.gateway.client import GatewayClient, control_socket
 from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.followers.client import ClusterClient
 from brimline.guard.followers.cordon import CordonReport, CordonTask
-from brimline.guard.followers.findings import explain_followers
+from brimline.guard.followers.findings import explain_followers, explain_throttle
 from brimline.guard.followers.orders import FollowerOrders
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport, follower_choice, follower_reserve
 from brimline.guard.followers.task import FollowerTask
@@ -151,7 +151,7 @@ class Followers(Feature):
         looking = Worker("followers", lambda: self._task.step())
         telling = Worker("follower orders", lambda: self._orders.step())
         cordoning = Worker("cordon", lambda: self._cordon.step())
-        throttling = Worker("follower throttle", lambda: self._throttle.step())
+        throttling = Worker("follower throttle", lambda: self._throttle.step(), at_end=lambda: self._throttle.end())
         self._task = FollowerTask(
             own,
             ClusterClient(config.admin, own, clock),
@@ -192,6 +192,8 @@ class Followers(Feature):
 
     @classmethod
     def findings(cls, looked: Looked) -> Iterator[Finding]:
+        record = ThrottleRecord.of(looked.config.state_dir, looked.config.node_id)
+        yield from explain_throttle(looked.config.node_id, record.read(looked.clock.now()))
         yield from explain_followers(looked.config, _volumes_of_all(looked) if looked.broker_answers else None)
 
     def _is_to_cordon(self) -> bool:

@@ -5,6 +5,7 @@ Pure: facts in, sentences out.
 
 from collections.abc import Iterator, Mapping
 
+from brimline.act.replica_throttle import OUR_RATE, Held
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import Peer, PeerState, heard
@@ -12,6 +13,8 @@ from brimline.guard.feature import Finding, Weight
 from brimline.guard.followers.report import follower_choice, why_peer_is_full
 from brimline.guard.followers.words import named_brokers
 from brimline.model import BrokerId, BrokerLogDirs, Failure
+from brimline.model.times import time_text
+from brimline.observe.cluster.replication_throttle import RATE
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
@@ -40,6 +43,18 @@ def explain_followers(
         yield from _others(others, config.limits)
     if own in described and described[own].failure is None:
         yield from _cordon(config, described[own])
+
+
+def explain_throttle(broker: BrokerId, held: Held | None) -> Iterator[Finding]:
+    """``held``: what is on record, by a guard that runs or by one that was killed."""
+    if held is not None:
+        yield _finding(
+            Weight.NOTE,
+            f"the guard has set {RATE}={OUR_RATE} on this broker since {time_text(held.since)}, to hold replicas of "
+            "full disks that are not in sync; it takes it back when they have room. If no guard is to run here any "
+            "more: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type brokers "
+            f"--entity-name {broker} --delete-config {RATE}",
+        )
 
 
 def _action(config: GuardConfig) -> Finding:

@@ -2,8 +2,8 @@
 
 **Invariant.** While the guard enforces, ``brimline.follower.throttle`` is on and followers are not skipped, what is
 held is what the last report of the followers' disks names as lagging in a full log dir. Nothing else is held, and
-nothing at all while somebody else's throttle is seen (``act.replica_throttle``). A guard that is started again waits
-for its first report, and then holds on or takes back.
+nothing at all while somebody else's throttle is seen (``act.replica_throttle``). A guard that is stopped takes it back;
+one that was killed waits, when it is started again, for its first report, and then holds on or takes back.
 """
 
 import logging
@@ -74,6 +74,11 @@ class ThrottleTask(HoldingTask[ThrottleHolder, ThrottleReport]):
             return UNTIL_WOKEN
         self._tell(self._acted(wanted))
         return UNTIL_WOKEN if self.report.is_quiet else LOOK
+
+    def end(self) -> None:
+        """The guard is stopped, perhaps for good: what nobody looks after is taken back."""
+        if self._holder.held is not None:
+            self._tell(self._acted({}))
 
     def _acted(self, wanted: Partitions) -> ThrottleReport:
         count = sum(map(len, wanted.values()))
