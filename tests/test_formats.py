@@ -156,6 +156,8 @@ def test_the_ledger(state_dir: Path) -> None:
     assert (ledger.state.pause.by, ledger.state.pause.reason) == ("anna", "replay")
     assert ledger.state.ballast.keys() == {"/data/a/.brimline-ballast"}
     assert ledger.state.cordoned.keys() == {"/data/a"}
+    (shed,) = ledger.state.shed.values()
+    assert (shed.entry.before, shed.entry.left) == ((1, 2, 3), (1, 3))
     assert ledger.warnings == []
 
 

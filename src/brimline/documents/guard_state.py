@@ -126,6 +126,16 @@ class ThrottleDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShedDocument:
+    """Replicas that were taken away from full disks and are not back; or why none can be."""
+
+    partitions: tuple[str, ...]
+    failure: FailureDocument | None
+    does: str
+    what_to_do: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FollowersDocument:
     """``peers``: how many other brokers there are, by what is known of their disks."""
 
@@ -139,6 +149,7 @@ class FollowersDocument:
     unanswered: tuple[UnansweredPeer, ...]
     full: tuple[FollowerDocument, ...]
     throttle: ThrottleDocument | None = None
+    shed: ShedDocument | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,6 +211,11 @@ FOLLOWER_THROTTLED = _gauge(
     "follower_partitions_throttled",
     "Partitions led here whose replicas on full disks are not in sync and are held by the leader's throttle.",
 )
+FOLLOWER_SHED = _gauge(
+    "follower_replicas_shed",
+    "Replicas that the guard took away from this follower's full disk (brimline.follower.shed) and that are not back.",
+    ("follower",),
+)
 CORDONED = _gauge(
     "cordoned_log_dir",
     "1 for every log dir that is cordoned, so that no new replica is put there; by the guard because it is full, or by "

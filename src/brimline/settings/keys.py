@@ -89,6 +89,7 @@ class Prefix:
 
 OBSERVE, GATEWAY = "observe", "gateway"
 PLAN, APPLY = "plan", "apply"
+OFF, ON = "off", "on"
 CAREFUL, KIP_61 = "careful", "kip-61"
 SHARED, OWN = "shared", "own"
 
@@ -469,6 +470,17 @@ FOLLOWER_THROTTLE = Key(
     sentence=(
         "Whether replicas on a full disk that are not in sync (lagging, or newly put there) are held by the leader's "
         "replication throttle, where they cannot be skipped and nobody else has set a throttle."
+    ),
+)
+FOLLOWER_SHED = Key(
+    name="brimline.follower.shed",
+    kind=KeyKind.CHOICE,
+    default=OFF,
+    choices=(OFF, ON),
+    sentence=(
+        "With brimline.follower.action=reserve. on: once a follower's disk is down to its reserve, replicas in sync "
+        "are taken out of their assignments, as few as needed, so that Produce need not be refused; never below "
+        "min.insync.replicas or two replicas in sync, and never put back by itself. off: Produce is refused."
     ),
 )
 CORDON = Key(

@@ -28,6 +28,8 @@ from brimline.act.ledger.entries import (
     RequestedTrim,
     Resumed,
     SegmentRange,
+    ShedAct,
+    ShedEntry,
     TrimNumber,
 )
 from brimline.model import BrokerId, Bytes, Offset, TopicPartition
@@ -150,7 +152,18 @@ ballast = st.builds(
     was_late=st.booleans(),
 )
 cordons = st.builds(CordonEntry, act=st.sampled_from(CordonAct), log_dir=texts, why=texts)
+brokers = st.integers(0, 2**31 - 1).map(BrokerId)
+sheds = st.builds(
+    ShedEntry,
+    act=st.sampled_from(ShedAct),
+    partition=st.builds(TopicPartition, texts, st.integers(0, 2**31 - 1)),
+    follower=brokers,
+    log_dir=texts,
+    before=st.lists(brokers, max_size=5).map(tuple),
+    size=sizes,
+    why=texts,
+)
 pauses = st.builds(Paused, by=texts, reason=texts) | st.builds(Resumed, by=texts, reason=texts)
 entries: st.SearchStrategy[Entry] = st.one_of(
-    plans, requests, answers, came_back, given_up, ended, ballast, cordons, pauses
+    plans, requests, answers, came_back, given_up, ended, ballast, cordons, sheds, pauses
 )

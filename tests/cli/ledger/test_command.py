@@ -25,11 +25,13 @@ from brimline.act.ledger.entries import (
     Requested,
     RequestedTrim,
     Resumed,
+    ShedAct,
+    ShedEntry,
     TrimNumber,
 )
 from brimline.act.ledger.ledger import Ledger
 from brimline.cli import main
-from brimline.model import BrokerId, Bytes, Offset
+from brimline.model import BrokerId, Bytes, Offset, TopicPartition
 from tests.act.ledger.entries import a_plan, a_trim
 
 MIB = 1 << 20
@@ -79,6 +81,17 @@ def write_a_cycle(ledger: Ledger, clock: Clock, cycle: str = "8:1-1") -> None:
     ledger.append(CycleEnded(cycle=plan.cycle, done=2, abandoned=1, freed_bytes=Bytes(5 * MIB)))
 
 
+SHED = ShedEntry(
+    act=ShedAct.SHED,
+    partition=TopicPartition("orders", 0),
+    follower=BrokerId(2),
+    log_dir="/data/a",
+    before=(BrokerId(1), BrokerId(2), BrokerId(3)),
+    size=Bytes(64 * MIB),
+    why="broker 2 has no room",
+)
+
+
 def write_acts(ledger: Ledger) -> None:
     ledger.append(
         BallastEntry(
@@ -93,6 +106,8 @@ def write_acts(ledger: Ledger) -> None:
     )
     ledger.append(CordonEntry(act=CordonAct.CORDONED, log_dir="/data/a", why="log dir /data/a is 95.2 % used"))
     ledger.append(CordonEntry(act=CordonAct.UNCORDONED, log_dir="/data/a", why="it has room again"))
+    ledger.append(SHED)
+    ledger.append(SHED.over("its replicas are 1, 2, 3 now"))
     ledger.append(Paused(by="root", reason="CHG-1"))
     ledger.append(Resumed(by="root", reason=""))
 
@@ -128,6 +143,12 @@ def test_the_table_tells_what_went_why_and_what_came_back(
         "",
         "UNCORDONED  2026-01-31 08:36:00 UTC  /data/a",
         "            it has room again",
+        "",
+        "SHED        2026-01-31 08:36:00 UTC  orders-0 taken away from broker 2 (64.0 MiB), replicas before: 1, 2, 3",
+        "            broker 2 has no room",
+        "",
+        "SHED-OVER   2026-01-31 08:36:00 UTC  orders-0 taken away from broker 2 (64.0 MiB), replicas before: 1, 2, 3",
+        "            its replicas are 1, 2, 3 now",
         "",
         "PAUSED      2026-01-31 08:36:00 UTC  by root: CHG-1",
         "",
@@ -180,9 +201,13 @@ def test_json_leaves_nothing_out(
         "ballast-released",
         "cordoned",
         "uncordoned",
+        "shed",
+        "shed-over",
         "paused",
         "resumed",
     ]
+    shed = document["acts"][3]
+    assert (shed["topic"], shed["partition"], shed["before"], shed["left"]) == ("orders", 0, [1, 2, 3], [1, 3])
 
 
 def test_csv_has_a_row_for_every_trim(

@@ -104,3 +104,14 @@ def test_a_throttle_on_record_is_named_with_the_command_that_takes_it_away() -> 
 
     assert said(explain_throttle(OWN, held), "since 2026-01-01", "--entity-name 7 --delete-config") is Weight.NOTE
     assert list(explain_throttle(OWN, None)) == []
+
+
+def test_shedding_is_told_where_it_is_switched_on_and_where_it_does_nothing() -> None:
+    on = f"{ENFORCING}brimline.follower.shed=on\n"
+
+    assert said(explained(on), "replicas in sync are taken away from the full disk") is Weight.NOTE
+    assert (
+        said(explained(f"{on}brimline.follower.action=fence\n"), "brimline.follower.shed=on does nothing", "fence")
+        is Weight.WARNING
+    )
+    assert not any("shed" in each.sentence for each in explained())

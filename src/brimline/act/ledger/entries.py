@@ -10,7 +10,7 @@ A trim ends when its files are gone (came-back), when it was given up (abandoned
 not when its answer came.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import NewType, TypeAlias
@@ -215,6 +215,34 @@ class CordonEntry:
     why: str
 
 
+class ShedAct(Enum):
+    """The value is the entry's kind."""
+
+    SHED = "shed"
+    OVER = "shed-over"
+    """The partition has other replicas than those that were left to it: nothing is missing any more by our doing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShedEntry:
+    """A replica was to be taken out of its partition's assignment, which was ``before``; or that is over."""
+
+    act: ShedAct
+    partition: TopicPartition
+    follower: BrokerId
+    log_dir: str
+    before: tuple[BrokerId, ...]
+    size: Bytes
+    why: str
+
+    @property
+    def left(self) -> tuple[BrokerId, ...]:
+        return tuple(each for each in self.before if each != self.follower)
+
+    def over(self, why: str) -> "ShedEntry":
+        return replace(self, act=ShedAct.OVER, why=why)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
     """No cycle begins, and none goes on, until somebody resumes."""
@@ -230,7 +258,7 @@ class Resumed:
 
 
 CycleEntry: TypeAlias = Plan | Requested | Answered | CameBack | GivenUp | CycleEnded
-Entry: TypeAlias = CycleEntry | BallastEntry | CordonEntry | Paused | Resumed
+Entry: TypeAlias = CycleEntry | BallastEntry | CordonEntry | ShedEntry | Paused | Resumed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ from brimline.act.ledger.entries import (
     RequestedTrim,
     Resumed,
     SegmentRange,
+    ShedAct,
+    ShedEntry,
     TrimNumber,
 )
 from brimline.act.ledger.writing import (
@@ -231,6 +233,18 @@ def _cordon(fields: Fields) -> CordonEntry:
     return CordonEntry(act=CordonAct(fields.text("kind")), log_dir=fields.text("logDir"), why=fields.text("why"))
 
 
+def _shed(fields: Fields) -> ShedEntry:
+    return ShedEntry(
+        act=ShedAct(fields.text("kind")),
+        partition=TopicPartition(fields.text("topic"), fields.number("partition")),
+        follower=BrokerId(fields.number("follower")),
+        log_dir=fields.text("logDir"),
+        before=tuple(BrokerId(_number(value)) for value in fields.values("before")),
+        size=Bytes(fields.number("size")),
+        why=fields.text("why"),
+    )
+
+
 def _paused(fields: Fields) -> Paused:
     return Paused(by=fields.text("by"), reason=fields.text("reason"))
 
@@ -250,4 +264,5 @@ _READERS: Mapping[str, Callable[[Fields], Entry]] = {
     **{act.value: _given_up for act in GivenUpAct},
     **{act.value: _ballast for act in BallastAct},
     **{act.value: _cordon for act in CordonAct},
+    **{act.value: _shed for act in ShedAct},
 }

@@ -25,9 +25,11 @@ from brimline.act.ledger.entries import (
     Recorded,
     Requested,
     Resumed,
+    ShedAct,
+    ShedEntry,
     TrimNumber,
 )
-from brimline.model import BrokerId, Bytes, Offset
+from brimline.model import BrokerId, Bytes, Offset, TopicPartition
 
 
 class TrimPhase(Enum):
@@ -111,11 +113,18 @@ class Pause:
         return "" if self.broker is None else f" (brimline reclaim resume on broker {self.broker} ends it)"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShedRecord:
+    entry: ShedEntry
+    at: datetime
+
+
 @dataclass(slots=True, kw_only=True)
 class LedgerState:
     """``cycles``: those under way, or all where ``keeps_ended``. ``ballast``: the last act of each file.
 
     ``cordoned``: the log dirs that we put, or were about to put, into the broker's ``cordoned.log.dirs``.
+    ``shed``: the replicas that we took, or were about to take, out of their assignments, as far as that is not over.
     ``is_damaged``: a line could not be read, and nobody has resumed since. It may have been a pause.
     """
 
@@ -124,6 +133,7 @@ class LedgerState:
     pause: Pause | None = None
     ballast: dict[str, BallastEntry] = field(default_factory=dict)
     cordoned: dict[str, CordonEntry] = field(default_factory=dict)
+    shed: dict[tuple[TopicPartition, BrokerId], ShedRecord] = field(default_factory=dict)
     last_sequence: int = 0
     is_damaged: bool = False
 
@@ -144,6 +154,10 @@ class LedgerState:
                 self.cordoned[entry.log_dir] = entry
             case CordonEntry() as entry:
                 self.cordoned.pop(entry.log_dir, None)
+            case ShedEntry(act=ShedAct.SHED) as entry:
+                self.shed[entry.partition, entry.follower] = ShedRecord(entry=entry, at=recorded.at)
+            case ShedEntry() as entry:
+                self.shed.pop((entry.partition, entry.follower), None)
             case entry:
                 self._apply_to_cycle(entry, recorded.at)
         return True
@@ -154,6 +168,9 @@ class LedgerState:
             return recorded.entry == self.ballast.get(recorded.entry.path)
         if isinstance(recorded.entry, CordonEntry):
             return recorded.entry == self.cordoned.get(recorded.entry.log_dir)
+        if isinstance(recorded.entry, ShedEntry):
+            shed = self.shed.get((recorded.entry.partition, recorded.entry.follower))
+            return shed is not None and shed.entry == recorded.entry
         if isinstance(recorded.entry, Paused | Resumed):
             return self.pause is not None and recorded.sequence == self.pause.sequence
         cycle = self.cycles.get(recorded.entry.cycle)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from brimline.act.ledger.entries import BallastEntry, CordonEntry, Paused, Plan, Recorded, Resumed
+from brimline.act.ledger.entries import BallastEntry, CordonEntry, Paused, Plan, Recorded, Resumed, ShedEntry
 from brimline.act.ledger.files import Damage, LedgerFiles, read_history
 from brimline.act.ledger.state import CycleRecord, LedgerState, TrimPhase, TrimRecord
 from brimline.model import Bytes
@@ -16,7 +16,7 @@ class Act:
     """What was done apart from cycles."""
 
     at: datetime
-    entry: BallastEntry | CordonEntry | Paused | Resumed
+    entry: BallastEntry | CordonEntry | ShedEntry | Paused | Resumed
 
 
 Chapter: TypeAlias = CycleRecord | Act
@@ -83,7 +83,7 @@ def given_up(cycle: CycleRecord) -> list[TrimRecord]:
 def _begun_by(recorded: Recorded, state: LedgerState) -> Iterable[Chapter]:
     if isinstance(recorded.entry, Plan):
         yield state.cycles[recorded.entry.cycle]
-    elif isinstance(recorded.entry, BallastEntry | CordonEntry | Paused | Resumed):
+    elif isinstance(recorded.entry, BallastEntry | CordonEntry | ShedEntry | Paused | Resumed):
         yield Act(at=recorded.at, entry=recorded.entry)
 
 

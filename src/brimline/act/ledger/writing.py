@@ -25,6 +25,7 @@ from brimline.act.ledger.entries import (
     Plan,
     Requested,
     Resumed,
+    ShedEntry,
 )
 
 TRIM_COLUMNS = (
@@ -88,6 +89,17 @@ def document_of(entry: Entry) -> dict[str, object]:
             }
         case CordonEntry():
             return {"kind": entry.act.value, "logDir": entry.log_dir, "why": bounded(entry.why)}
+        case ShedEntry():
+            return {
+                "kind": entry.act.value,
+                "topic": entry.partition.topic,
+                "partition": entry.partition.partition,
+                "follower": entry.follower,
+                "logDir": entry.log_dir,
+                "before": list(entry.before),
+                "size": entry.size,
+                "why": bounded(entry.why),
+            }
         case Paused() | Resumed():
             kind = "paused" if isinstance(entry, Paused) else "resumed"
             return {"kind": kind, "by": bounded(entry.by), "reason": bounded(entry.reason)}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TextIO
 
-from brimline.act.ledger.entries import BallastEntry, CordonEntry
+from brimline.act.ledger.entries import BallastEntry, CordonEntry, ShedEntry
 from brimline.act.ledger.files import LedgerFiles
 from brimline.act.ledger.state import CycleRecord, TrimPhase, TrimRecord
 from brimline.act.ledger.story import Act, Story
@@ -180,4 +180,9 @@ def _act(act: Act) -> dict[str, object]:
         }
     if isinstance(act.entry, CordonEntry):
         return {"at": at, "act": act.entry.act.value, "logDir": act.entry.log_dir, "why": act.entry.why}
+    if isinstance(act.entry, ShedEntry):
+        where = {"topic": act.entry.partition.topic, "partition": act.entry.partition.partition}
+        whose = {"follower": act.entry.follower, "logDir": act.entry.log_dir, "size": act.entry.size}
+        assignment = {"before": list(act.entry.before), "left": list(act.entry.left)}
+        return {"at": at, "act": act.entry.act.value, **where, **whose, **assignment, "why": act.entry.why}
     return {"at": at, "act": type(act.entry).__name__.lower(), "by": act.entry.by, "reason": act.entry.reason}

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from brimline.act.ledger.entries import BallastAct, BallastEntry, CordonAct, CordonEntry, Paused
+from brimline.act.ledger.entries import BallastAct, BallastEntry, CordonAct, CordonEntry, Paused, ShedAct, ShedEntry
 from brimline.act.ledger.files import LedgerFiles
 from brimline.act.ledger.state import CycleRecord, TrimPhase, TrimRecord
 from brimline.act.ledger.story import Act, Story, TopicSum, by_topic, given_up
@@ -127,6 +127,13 @@ def _act_lines(act: Act) -> Iterator[Text]:
     if isinstance(entry, CordonEntry):
         style = "bold yellow" if entry.act is CordonAct.CORDONED else "bold green"
         yield _head(entry.act.value.upper(), style, f"{at}  {entry.log_dir}")
+        yield _more(entry.why)
+        return
+    if isinstance(entry, ShedEntry):
+        style = "bold yellow" if entry.act is ShedAct.SHED else "bold green"
+        replicas = f"replicas before: {', '.join(map(str, entry.before))}"
+        what = f"{entry.partition} taken away from broker {entry.follower} ({human_bytes(entry.size)}), {replicas}"
+        yield _head(entry.act.value.upper(), style, f"{at}  {what}")
         yield _more(entry.why)
         return
     word, style = ("PAUSED", "bold yellow") if isinstance(entry, Paused) else ("RESUMED", "bold green")

@@ -110,6 +110,10 @@ def follower_lines(followers: FollowersDocument) -> Iterator[Text]:
     if followers.throttle is not None:
         is_done = followers.throttle.failure is None and followers.throttle.foreign is None
         yield _line("LAGGING", "bold yellow" if is_done else "bold red", followers.throttle.does)
+    if followers.shed is not None:
+        yield _line("SHED", "bold yellow" if followers.shed.failure is None else "bold red", followers.shed.does)
+        if followers.shed.what_to_do is not None:
+            yield Text(f"{_INDENT}{printable(followers.shed.what_to_do)}", "cyan")
     others = sum(followers.peers.values())
     unknown = others - followers.peers.get("fresh", 0) - followers.peers.get("stale", 0)
     if unknown:

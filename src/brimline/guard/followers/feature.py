@@ -10,6 +10,7 @@ from brimline.act.broker_setting import CordonSetting
 from brimline.act.cordon import Cordon
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.replica_throttle import LeaderThrottle, ReplicaThrottle, ThrottleRecord
+from brimline.act.shedding import Assignments, Shedding
 from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import PeerState
 from brimline.disks.task import DiskReport
@@ -18,6 +19,7 @@ from brimline.documents.guard_state import (
     FailureDocument,
     FollowerDocument,
     FollowersDocument,
+    ShedDocument,
     ThrottleDocument,
     UnansweredPeer,
 )
@@ -28,6 +30,7 @@ from brimline.guard.followers.cordon import CordonReport, CordonTask
 from brimline.guard.followers.findings import explain_followers, explain_throttle
 from brimline.guard.followers.orders import FollowerOrders
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport, follower_choice, follower_reserve
+from brimline.guard.followers.shedding import SheddingReport, SheddingTask, ShedNews, shed_document, shed_families
 from brimline.guard.followers.task import FollowerTask
 from brimline.guard.followers.throttle import (
     NOTHING_THROTTLED,
@@ -45,7 +48,11 @@ from brimline.settings import keys
 
 
 def follower_document(
-    peers: PeerReport, orders: OrderReport, seconds: float, throttle: ThrottleReport = NOTHING_THROTTLED
+    peers: PeerReport,
+    orders: OrderReport,
+    seconds: float,
+    throttle: ThrottleReport = NOTHING_THROTTLED,
+    shed: ShedDocument | None = None,
 ) -> FollowersDocument | None:
     """``None`` where there is no other broker. ``seconds``: now, on the clock of the readings."""
     if not peers.peers and peers.failure is None:
@@ -70,6 +77,7 @@ def follower_document(
         ),
         full=tuple(_follower(each, orders) for each in orders.followers),
         throttle=None if throttle.is_quiet else _throttle(throttle),
+        shed=shed,
     )
 
 
@@ -142,16 +150,19 @@ def cordon_families(report: CordonReport) -> list[MetricFamily]:
 
 
 class Followers(Feature):
-    """A thread for each of the four, so that none waits for another."""
+    """A thread for each of the five, so that none waits for another."""
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
         self._news, self._cordon_news, self._throttle_news = FollowerNews(), CordonNews(), ThrottleNews()
         config, clock, own = core.config, core.clock, core.broker
+        self._shed_news = ShedNews(config.admin_access.servers)
         looking = Worker("followers", lambda: self._task.step())
         telling = Worker("follower orders", lambda: self._orders.step())
         cordoning = Worker("cordon", lambda: self._cordon.step())
         throttling = Worker("follower throttle", lambda: self._throttle.step(), at_end=lambda: self._throttle.end())
+        shedding = Worker("shedding", lambda: self._shedding.step())
+        self._look_again = looking.wake
         self._task = FollowerTask(
             own,
             ClusterClient(config.admin, own, clock),
@@ -175,7 +186,15 @@ class Followers(Feature):
         self._throttle = ThrottleTask(
             self._throttled, clock, self._is_to_throttle, throttling.wake, self._throttled_now
         )
-        self.workers = [looking, telling, cordoning, throttling]
+        assignments = Assignments(config.admin, own, clock.now)
+        self._shedding = SheddingTask(
+            Shedding(assignments, Ledger(config.state_dir, own, clock.now), own, clock.now),
+            clock,
+            self._is_to_shed,
+            shedding.wake,
+            self._shed_now,
+        )
+        self.workers = [looking, telling, cordoning, throttling, shedding]
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -185,8 +204,11 @@ class Followers(Feature):
         self._cordon.decided(disks)
 
     def document(self, seconds: float) -> Mapping[str, object]:
+        shed = shed_document(self._shedding.report, self.core.config.admin_access.servers)
         return {
-            "followers": follower_document(self._task.report, self._orders.report, seconds, self._throttle.report),
+            "followers": follower_document(
+                self._task.report, self._orders.report, seconds, self._throttle.report, shed
+            ),
             "cordon": cordon_document(self._cordon.report),
         }
 
@@ -205,6 +227,18 @@ class Followers(Feature):
         is_on = config.is_enforcing and bool(config.settings[keys.FOLLOWER_THROTTLE.name].value)
         return is_on and follower_choice(config).action is not FollowerAction.SKIP
 
+    def _is_to_shed(self) -> bool:
+        config = self.core.config
+        is_on = config.is_enforcing and config.text(keys.FOLLOWER_SHED) == keys.ON
+        return is_on and follower_choice(config).action is FollowerAction.RESERVE
+
+    def _shed_now(self, report: SheddingReport) -> None:
+        if report.new:
+            self._task.ask_details_again()
+            self._look_again()
+        self.core.board.put(*shed_families(report))
+        self._shed_news.tell(report)
+
     def _throttled_now(self, report: ThrottleReport) -> None:
         held = 0 if report.held is None else report.held.partitions
         self.core.board.put(catalogue.FOLLOWER_THROTTLED.single(held))
@@ -213,6 +247,7 @@ class Followers(Feature):
     def _saw(self, report: PeerReport) -> None:
         self._orders.decided(report)
         self._throttle.decided(report)
+        self._shedding.decided(report)
         self._cordon.heard(report)
         self.core.board.put(*peer_families(report))
         self._news.peers(report)

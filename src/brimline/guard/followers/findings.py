@@ -39,6 +39,7 @@ def explain_followers(
     others = {broker: answer for broker, answer in described.items() if broker != own}
     if others or config.is_enforcing:
         yield _action(config)
+        yield from _shed(config)
     if others:
         yield from _others(others, config.limits)
     if own in described and described[own].failure is None:
@@ -65,6 +66,23 @@ def _action(config: GuardConfig) -> Finding:
     if choice.obstacle is not None:
         return _finding(Weight.PROBLEM, f"{action}; but this cannot be done: {choice.obstacle}")
     return _finding(Weight.FINE, action)
+
+
+def _shed(config: GuardConfig) -> Iterator[Finding]:
+    if config.text(keys.FOLLOWER_SHED) != keys.ON:
+        return
+    action = follower_choice(config).action
+    if action is not FollowerAction.RESERVE:
+        yield _finding(
+            Weight.WARNING, f"{keys.FOLLOWER_SHED.name}=on does nothing: what is done is {action.value}, not reserve"
+        )
+    else:
+        yield _finding(
+            Weight.NOTE,
+            "from that reserve on replicas in sync are taken away from the full disk, so that Produce goes on "
+            f"({keys.FOLLOWER_SHED.name}=on), where min.insync.replicas and at least two stay in sync; they are not "
+            "put back by themselves",
+        )
 
 
 def _others(others: Mapping[BrokerId, BrokerLogDirs], limits: DiskLimits) -> Iterator[Finding]:

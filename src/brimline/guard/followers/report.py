@@ -27,6 +27,8 @@ class FullFollower:
     """Log dir → how deep it is in what its limit leaves free."""
     reserve: Bytes | None = None
     """The smallest of its log dirs'."""
+    lacking: Mapping[str, Bytes] = field(default_factory=dict)
+    """Log dir → what must come back until it is no longer full; only while its broker answers."""
     held: tuple[LedTopic, ...] = ()
     """What is held back for it, or would be: all, or with ``reserve`` a part."""
     failure: Failure | None = None

@@ -20,6 +20,7 @@ from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import Peer, PeerState, aged, heard, next_question, patience_for
 from brimline.decide.reserve import depth_of, reserve_of
+from brimline.decide.shedding import bytes_lacking
 from brimline.guard.followers.client import PATIENCE, PeerCluster
 from brimline.guard.followers.report import FullFollower, PeerReport, why_peer_is_full
 from brimline.model import BrokerId, BrokerLogDirs, Bytes, Failure, ObservationFailed
@@ -64,6 +65,10 @@ class FollowerTask:
         self._known: dict[BrokerId, tuple[LedTopic, ...]] = {}
         self._questions: Counter[str] = Counter()
         self.report = PeerReport()
+
+    def ask_details_again(self) -> None:
+        """Replicas are no longer where they were. From any thread; whoever says so wakes the task."""
+        self._details_at = 0.0
 
     def step(self) -> float:
         """Ask who is due; returns the seconds until somebody is."""
@@ -173,6 +178,7 @@ class FollowerTask:
 
     def _follower(self, broker: BrokerId, limits: DiskLimits, pace: Pace) -> FullFollower:
         peer = self._peers[broker]
+        is_fresh = peer.state is PeerState.FRESH
         full, wish, wait = peer.full, self._reserve(), next_question(peer, limits, pace)
         spaces = {each.path: (each.space, each.readings) for each in full if each.space is not None}
         reserves = {path: reserve_of(space, limits, wish, readings, wait) for path, (space, readings) in spaces.items()}
@@ -183,6 +189,7 @@ class FollowerTask:
             topics=self._known.get(broker, ()),
             depths={path: depth_of(space, reserves[path]) for path, (space, _) in spaces.items()},
             reserve=min(reserves.values(), default=None),
+            lacking={path: bytes_lacking(space, limits) for path, (space, _) in spaces.items() if is_fresh},
             failure=self._unknown.get(broker),
         )
 
