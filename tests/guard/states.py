@@ -1,7 +1,7 @@
 """What a guard knows at one moment, without its tasks; and the document of it, made by the features' own functions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from brimline.disks.task import DiskReport
@@ -11,6 +11,7 @@ from brimline.guard.disks.published import volumes_document
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.feature import cordon_document, follower_document
 from brimline.guard.followers.report import OrderReport, PeerReport
+from brimline.guard.followers.shedding import SheddingReport, shed_document
 from brimline.guard.gateway_link.feature import gateway_document
 from brimline.guard.gateway_link.task import GatewayReport
 from brimline.guard.landing.feature import landing_document
@@ -43,6 +44,7 @@ class GuardState:
     peers: PeerReport
     orders: OrderReport
     cordon: CordonReport
+    shed: SheddingReport = field(default_factory=SheddingReport)
     ballasts: Sequence[BallastStatus] = ()
     reclaims: Sequence[ReclaimReport] = ()
     landing: LandingReport | None = None
@@ -53,7 +55,7 @@ def state_document(state: GuardState) -> bytes:
     servers = config.admin_access.servers
     members = {
         "moves": move_document(state.moves, config.node_id, servers, enforced=config.is_enforcing),
-        "followers": follower_document(state.peers, state.orders, seconds),
+        "followers": follower_document(state.peers, state.orders, seconds, shed=shed_document(state.shed, servers)),
         "cordon": cordon_document(state.cordon),
         "ballast": ballast_document(state.ballasts, Bytes(config.number(keys.BALLAST_BYTES))),
         "reclaim": reclaim_document(state.reclaims, ReclaimSettings.of(config), seconds),

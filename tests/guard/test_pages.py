@@ -22,6 +22,7 @@ from brimline.disks.task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.ballast.task import BallastStatus
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
+from brimline.guard.followers.shedding import SheddingReport
 from brimline.guard.gateway_link.task import GatewayReport, RefusedLately
 from brimline.guard.http import HttpRequest, HttpResponse, Pages
 from brimline.guard.moves.task import MoveReport
@@ -33,6 +34,7 @@ from brimline.observe.cluster.log_dirs import LedTopic
 from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
+from tests.guard.followers.test_shedding import shed as shed_replica
 from tests.guard.percent.test_task import PLAIN, ROWS, T0, TIERED
 from tests.guard.states import GuardState, state_document
 from tests.service.ticking import Answers, FakeDisks, TickingClock
@@ -242,6 +244,16 @@ def test_a_full_follower_is_shown_with_what_is_done_and_what_to_do(state: GuardS
     assert "make room there" in text
     assert "PEERS   nothing is known of the disks of 1 of 2 other brokers" in text
     assert not read_state(state_document(troubled).decode(), "http://here").is_healthy
+
+
+def test_replicas_that_were_shed_are_shown_with_the_command_that_puts_them_back(state: GuardState) -> None:
+    peers = PeerReport(peers=(Peer(broker=BrokerId(3), state=PeerState.FRESH),))
+    shed = SheddingReport(shed=(shed_replica(),))
+
+    text = shown_text(replace(state, peers=peers, shed=shed))
+
+    assert "SHED    1 replica taken away because a disk of broker 3 was full, and not back: orders-0" in text
+    assert "kafka-reassign-partitions.sh --bootstrap-server" in text
 
 
 def test_cordoned_log_dirs_are_shown(state: GuardState) -> None:

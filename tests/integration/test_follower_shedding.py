@@ -40,7 +40,8 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
-BEYOND_THE_LIMIT, IN_THE_RESERVE, AT_THE_LAST = Bytes(30 * MIB), Bytes(12 * MIB), Bytes(8 * MIB)
+BEYOND_THE_LIMIT, NEAR_THE_RESERVE = Bytes(30 * MIB), Bytes(22 * MIB)
+IN_THE_RESERVE, AT_THE_LAST = Bytes(18 * MIB), Bytes(8 * MIB)
 SHEDDING = {"brimline.follower.shed": "on"}
 LEFT = [LEADER, OTHER_FOLLOWER]
 
@@ -67,6 +68,16 @@ def shed(leader: Guarded) -> dict[str, Any] | None:
     return found
 
 
+def wait_for_looks(leader: Guarded) -> None:
+    """As many as the rate of a disk is made of, and more."""
+
+    def looks() -> float:
+        return leader.guard.samples("brimline_peer_questions_total")['kind="volumes"']
+
+    before = looks()
+    eventually(lambda: looks() > before + 20)
+
+
 def acts(sandbox: Sandbox, topic: str) -> list[dict[str, Any]]:
     config = sandbox.broker(LEADER).node.server_properties.with_name("guard.properties")
     done = brimline_inside(sandbox, "ledger", "--config", str(config), "--output", "json")
@@ -87,9 +98,14 @@ def test_a_replica_of_a_full_disk_is_taken_away_and_producers_go_on_until_a_pers
             eventually(lambda: [each["broker"] for each in leader.guard.state()["followers"]["full"]] == [FOLLOWER])
             stored = acknowledged(load, FULL)
             eventually(lambda: acknowledged(load, FULL) > stored + 200)
+            wait_for_looks(leader)
             assert replicas(sandbox, topic, FULL) == BROKERS  # not before it has to
 
-            second = fill_follower(sandbox, leave_free=IN_THE_RESERVE)
+            # Little by little: for a burst producers would be refused a while.
+            files = [first, fill_follower(sandbox, leave_free=NEAR_THE_RESERVE)]
+            assert replicas(sandbox, topic, FULL) == BROKERS
+            wait_for_looks(leader)
+            files.append(fill_follower(sandbox, leave_free=IN_THE_RESERVE))
             eventually(lambda: replicas(sandbox, topic, FULL) == LEFT)
             eventually(lambda: not replica(sandbox, topic, FOLLOWER, FULL).is_dir())
             stored = acknowledged(load, FULL)
@@ -103,8 +119,8 @@ def test_a_replica_of_a_full_disk_is_taken_away_and_producers_go_on_until_a_pers
             (act,) = acts(sandbox, topic)
             assert (act["act"], act["follower"], act["before"], act["left"]) == ("shed", FOLLOWER, BROKERS, LEFT)
 
-            sandbox.unfill(first)
-            sandbox.unfill(second)
+            for each in files:
+                sandbox.unfill(each)
             (advice,) = (line["message"] for line in leader.guard.said() if line["event"] == "replica-shed")
             put_back = run_advice(sandbox, advice)
             assert put_back.returncode == 0, put_back.stderr

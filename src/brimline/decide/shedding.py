@@ -1,8 +1,9 @@
 """Shedding: a replica in sync on a full disk is taken out of its partition, so that its leader need not refuse writes.
 
-**Rule** (only where the operator has switched it on). Once a follower's disk is down to its reserve, its leaders take
-as few of its replicas out of their assignments as bring back the bytes that it lacks, the largest first. What has been
-taken out lately counts as on its way back: a broker deletes a replica's files a minute later.
+**Rule** (only where the operator has switched it on). Once a follower's disk is down to its reserve (the operator's
+number, or half of what the limit leaves free, whatever comes in), its leaders take as few of its replicas out of their
+assignments as bring back the bytes that it lacks, the largest first. What has been taken out lately counts as on its
+way back: a broker deletes a replica's files a minute later.
 
 **Invariant.** No partition is left with fewer replicas in sync, on disks that have room, than ``min.insync.replicas``,
 and with none but its leader never: at least two remain, whatever that key says. So the last copy, and the last but one,

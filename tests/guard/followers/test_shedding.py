@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from brimline.act.ledger.entries import ShedAct, ShedEntry
 from brimline.act.ledger.state import ShedRecord
 from brimline.act.shedding import CrowdedDisk
-from brimline.decide.reserve import Depth
 from brimline.guard.followers.report import FullFollower, PeerReport
 from brimline.guard.followers.shedding import (
     LOOK,
@@ -65,14 +64,14 @@ class Tasked:
         self.reports: list[SheddingReport] = []
         self.task = SheddingTask(self.shedder, self.clock, lambda: self.is_wanted, self._wake, self.reports.append)
 
-    def look(self, depth: Depth) -> None:
-        self.task.decided(peers(depth, counts_until=self.clock.seconds() + 60))
+    def look(self) -> None:
+        self.task.decided(peers(self.clock.seconds() + 60))
 
     def _wake(self) -> None:
         self.woken += 1
 
 
-def peers(depth: Depth, counts_until: float = 60.0, *, is_fresh: bool = True) -> PeerReport:
+def peers(counts_until: float = 60.0, *, is_crowded: bool = True) -> PeerReport:
     topic = LedTopic(
         name="orders",
         topic_id=None,
@@ -87,16 +86,15 @@ def peers(depth: Depth, counts_until: float = 60.0, *, is_fresh: bool = True) ->
         reason="full",
         log_dirs=("/a",),
         topics=(topic, own),
-        depths={"/a": depth},
-        lacking={"/a": Bytes(5)} if is_fresh else {},
+        lacking={"/a": Bytes(5)} if is_crowded else {},
     )
-    other = FullFollower(broker=BrokerId(4), reason="full", topics=(topic,), depths={"/a": Depth.LIMIT})
+    other = FullFollower(broker=BrokerId(4), reason="full", topics=(topic,))
     return PeerReport(full=(follower, other), counts_until=counts_until)
 
 
 def test_a_disk_down_to_its_reserve_is_relieved_of_what_is_in_sync_and_not_critical() -> None:
     tasked = Tasked()
-    tasked.look(Depth.RESERVE)
+    tasked.look()
 
     assert tasked.task.step() == LOOK
     (disk,) = tasked.shedder.relieved
@@ -107,18 +105,13 @@ def test_a_disk_down_to_its_reserve_is_relieved_of_what_is_in_sync_and_not_criti
 
 
 def test_before_its_reserve_nothing_is_done() -> None:
-    assert crowded_disks(peers(Depth.LIMIT)) == []
-    assert [disk.log_dir for disk in crowded_disks(peers(Depth.LAST))] == ["/a"]
-
-
-def test_a_broker_that_does_not_answer_loses_nothing() -> None:
-    assert crowded_disks(peers(Depth.LAST, is_fresh=False)) == []
+    assert crowded_disks(peers(is_crowded=False)) == []
 
 
 def test_switched_off_it_does_nothing() -> None:
     tasked = Tasked()
     tasked.is_wanted = False
-    tasked.look(Depth.LAST)
+    tasked.look()
     tasked.task.step()
 
     assert tasked.shedder.relieved == []
@@ -127,7 +120,7 @@ def test_switched_off_it_does_nothing() -> None:
 
 def test_a_report_that_is_too_old_counts_for_nothing() -> None:
     tasked = Tasked()
-    tasked.look(Depth.LAST)
+    tasked.look()
     tasked.clock.tick(61)
     tasked.task.step()
 
@@ -137,7 +130,7 @@ def test_a_report_that_is_too_old_counts_for_nothing() -> None:
 def test_a_refusal_is_told_and_not_repeated_at_once() -> None:
     tasked = Tasked()
     tasked.shedder.failure = REFUSED
-    tasked.look(Depth.RESERVE)
+    tasked.look()
     tasked.task.step()
 
     assert tasked.task.report.failure == REFUSED

@@ -134,15 +134,21 @@ def test_a_full_broker_is_looked_into_at_once_and_again_and_again() -> None:
 def test_how_deep_a_full_disk_is_comes_with_every_look() -> None:
     tasked = Tasked()
     tasked.settle()
-    depths = []
+    depths, lacking = [], []
     for usable in (90, 49, 24):  # of 1,000; the limit leaves 100 free, and the reserve is half of that
         tasked.cluster.usable[SECOND] = usable
         tasked.run(INTERVAL)
         (follower,) = tasked.run(10.0).full
         assert follower.reserve == 50
         depths.append(follower.depths)
+        lacking.append(follower.lacking)
 
     assert depths == [{"/a": Depth.LIMIT}, {"/a": Depth.RESERVE}, {"/a": Depth.LAST}]
+    assert lacking == [{}, {"/a": 51}, {"/a": 76}]
+
+    tasked.cluster.silent = {SECOND}
+    (follower,) = tasked.run(INTERVAL).full
+    assert (follower.depths, follower.lacking) == ({"/a": Depth.LAST}, {})
 
 
 def test_a_full_broker_that_falls_silent_stays_full_for_a_while() -> None:

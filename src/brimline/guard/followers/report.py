@@ -28,7 +28,7 @@ class FullFollower:
     reserve: Bytes | None = None
     """The smallest of its log dirs'."""
     lacking: Mapping[str, Bytes] = field(default_factory=dict)
-    """Log dir → what must come back until it is no longer full; only while its broker answers."""
+    """Log dir down to its reserve → what must come back until it is no longer full; only while its broker answers."""
     held: tuple[LedTopic, ...] = ()
     """What is held back for it, or would be: all, or with ``reserve`` a part."""
     failure: Failure | None = None

@@ -17,7 +17,6 @@ from brimline.act.ledger.entries import ShedEntry
 from brimline.act.ledger.state import ShedRecord
 from brimline.act.shedding import CrowdedDisk
 from brimline.decide.admission import EXEMPT_TOPICS
-from brimline.decide.reserve import Depth
 from brimline.documents.guard_state import FailureDocument, ShedDocument
 from brimline.guard.followers.report import FullFollower, PeerReport
 from brimline.metrics import catalogue
@@ -128,7 +127,7 @@ def crowded_disks(peers: PeerReport) -> list[CrowdedDisk]:
         )
         for follower in peers.full
         for log_dir in sorted(follower.lacking)
-        if follower.depths.get(log_dir, Depth.LIMIT) >= Depth.RESERVE and (found := _in_question(follower, log_dir))
+        if (found := _in_question(follower, log_dir))
     ]
 
 
@@ -189,8 +188,9 @@ def how_to_put_back(shed: Sequence[ShedEntry], servers: str) -> str:
     document = json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
     rest = " (and likewise for the others, which brimline ledger has)" if len(firsts) > _SHOWN else ""
     return (
-        f"when that disk has room, put them back{rest}: echo {shlex.quote(document)} | kafka-reassign-partitions.sh "
-        f"--bootstrap-server {shlex.quote(servers)} --execute --reassignment-json-file /dev/stdin"
+        f"when that disk has room, put back what was taken away{rest}: echo {shlex.quote(document)} | "
+        f"kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(servers)} --execute "
+        "--reassignment-json-file /dev/stdin"
     )
 
 

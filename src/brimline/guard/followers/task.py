@@ -189,7 +189,12 @@ class FollowerTask:
             topics=self._known.get(broker, ()),
             depths={path: depth_of(space, reserves[path]) for path, (space, _) in spaces.items()},
             reserve=min(reserves.values(), default=None),
-            lacking={path: bytes_lacking(space, limits) for path, (space, _) in spaces.items() if is_fresh},
+            lacking={
+                path: bytes_lacking(space, limits)
+                for path, (space, _) in spaces.items()
+                # Without the rate: a burst is the fence's matter, which ends by itself, as shedding does not.
+                if is_fresh and space.usable < reserve_of(space, limits, wish, (), wait)
+            },
             failure=self._unknown.get(broker),
         )
 
