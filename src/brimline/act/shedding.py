@@ -17,8 +17,7 @@ from brimline.decide.admission import EXEMPT_TOPICS
 from brimline.decide.shedding import Sheddable, may_shed, to_shed
 from brimline.model import BrokerId, Bytes, TopicPartition
 from brimline.observe.client.config import ClientConfig
-from brimline.observe.client.connection import Deadline
-from brimline.observe.client.reconnecting import Reconnecting
+from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.configs import describe_broker_config, describe_topic_configs
 from brimline.observe.cluster.log_dirs import describe_log_dirs
 from brimline.observe.cluster.reassignments import Assigned, assigned, being_reassigned, reassign
