@@ -90,19 +90,22 @@ def document_of(entry: Entry) -> dict[str, object]:
         case CordonEntry():
             return {"kind": entry.act.value, "logDir": entry.log_dir, "why": bounded(entry.why)}
         case ShedEntry():
-            return {
-                "kind": entry.act.value,
-                "topic": entry.partition.topic,
-                "partition": entry.partition.partition,
-                "follower": entry.follower,
-                "logDir": entry.log_dir,
-                "before": list(entry.before),
-                "size": entry.size,
-                "why": bounded(entry.why),
-            }
+            return {"kind": entry.act.value, **_shed_document(entry)}
         case Paused() | Resumed():
             kind = "paused" if isinstance(entry, Paused) else "resumed"
             return {"kind": kind, "by": bounded(entry.by), "reason": bounded(entry.reason)}
+
+
+def _shed_document(entry: ShedEntry) -> dict[str, object]:
+    return {
+        "topic": entry.partition.topic,
+        "partition": entry.partition.partition,
+        "follower": entry.follower,
+        "logDir": entry.log_dir,
+        "before": list(entry.before),
+        "size": entry.size,
+        "why": bounded(entry.why),
+    }
 
 
 def bounded(text: str) -> str:

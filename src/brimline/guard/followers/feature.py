@@ -186,14 +186,7 @@ class Followers(Feature):
         self._throttle = ThrottleTask(
             self._throttled, clock, self._is_to_throttle, throttling.wake, self._throttled_now
         )
-        assignments = Assignments(config.admin, own, clock.now)
-        self._shedding = SheddingTask(
-            Shedding(assignments, Ledger(config.state_dir, own, clock.now), own, clock.now),
-            clock,
-            self._is_to_shed,
-            shedding.wake,
-            self._shed_now,
-        )
+        self._shedding = SheddingTask(_shedding_of(core), clock, self._is_to_shed, shedding.wake, self._shed_now)
         self.workers = [looking, telling, cordoning, throttling, shedding]
 
     @property
@@ -267,8 +260,14 @@ def _cordon_of(core: Core) -> Cordon:
     return Cordon(CordonSetting(config.admin, core.broker), ledger, config.broker.log_dirs)
 
 
+def _shedding_of(core: Core) -> Shedding:
+    config, now = core.config, core.clock.now
+    assignments = Assignments(config.admin, core.broker, now)
+    return Shedding(assignments, Ledger(config.state_dir, core.broker, now), core.broker, now)
+
+
 def _throttle_of(core: Core) -> ReplicaThrottle:
-    record = ThrottleRecord(core.config.state_dir / f"throttle-{core.broker}.json")
+    record = ThrottleRecord.of(core.config.state_dir, core.broker)
     return ReplicaThrottle(LeaderThrottle(core.config.admin, core.broker), record, core.broker, core.clock.now)
 
 
