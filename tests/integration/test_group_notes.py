@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE_SECONDS, eventually
 pytestmark = pytest.mark.integration
 
 LONG = timedelta(seconds=PATIENCE_SECONDS)
-GROUP = "brimline-guard-1"
+GROUP, ANOTHER = "brimline-guard-1", "brimline-guard-2"
 
 
 @pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
@@ -29,14 +29,14 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         yield running
 
 
-def read(connection: Connection) -> Note:
-    return read_notes(connection, [GROUP], Deadline(LONG))[GROUP]
+def read(connection: Connection, group: str = GROUP) -> Note:
+    return read_notes(connection, [group], Deadline(LONG))[group]
 
 
-def written(connection: Connection, text: str = "a note") -> str:
+def written(connection: Connection, text: str = "a note", group: str = GROUP) -> str:
     """Why it was not; empty: it was."""
     try:
-        write_note(connection, GROUP, text, Deadline(LONG))
+        write_note(connection, group, text, Deadline(LONG))
     except ObservationFailed as error:
         return str(error)
     return ""
@@ -50,12 +50,12 @@ def allow(sandbox: Sandbox, resource: ResourceType, name: str, operation: ACLOpe
 
 def test_a_note_is_found_again_and_the_last_one_counts(sandbox: Sandbox) -> None:
     with closing(Connection(as_owner(sandbox))) as connection:
-        before = read(connection)
-        said = [written(connection, "x" * 4000), written(connection, "the last"), written(connection, "x" * 4097)]
+        before = read(connection, ANOTHER)
+        said = [written(connection, text, ANOTHER) for text in ("x" * 4000, "the last", "x" * 4097)]
 
         assert before is None
         assert said == ["", "", "the coordinator answers OFFSET_METADATA_TOO_LARGE"]
-        assert read(connection) == "the last"
+        assert read(connection, ANOTHER) == "the last"
 
 
 def test_every_right_that_is_missing_is_named(sandbox: Sandbox) -> None:
