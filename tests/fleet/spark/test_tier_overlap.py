@@ -102,13 +102,17 @@ def test_an_upload_stalls_when_the_log_rolls_and_the_remote_end_stands(spark: Sp
         "short": told("short", (59, 59, 80, 5), (0, 59, 100, 6)),
         "never": told("never", (61, None, 80, 5), (0, None, 100, 6)),
         "by-collect": told("by-collect", (90, 59, 80, 0), (0, 59, 100, 0)),
+        "guard-at-last": told("guard-at-last", (90, 59, 80, 0), (0, 59, 100, 7)),
+        "collect-between": told("collect-between", (90, 59, 80, 5), (30, 59, 90, 0), (0, 59, 100, 6)),
+        "collect-at-last": told("collect-at-last", (90, 59, 80, 5), (10, 59, 90, 5), (0, 59, 100, 0)),
     }
     newest = [looks[-1] for looks in stories.values()]
 
     found = overlap(spark, newest, [look for looks in stories.values() for look in looks])
 
     stalled = {name for name, row in found.items() if row.stalled_partitions}
-    assert stalled == {"stalls", "never", "by-collect"}
+    assert stalled == {"stalls", "never", "by-collect", "collect-between"}
+    assert {name for name, row in found.items() if row.unjudged_partitions} == {"guard-at-last"}
     assert found["stalls"].stalled_since.timestamp() == minutes_ago(120).timestamp()
     assert (found["stalls"].waiting_bytes, found["moves"].waiting_bytes) == (40, None)
 

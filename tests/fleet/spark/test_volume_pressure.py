@@ -8,10 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from brimline.decide.disk_state import DiskLimits, DiskState, Space, breaches, bytes_to_limit, next_state
+from brimline.fleet.jobs.forecast import forecast_volumes
 from brimline.fleet.jobs.jobs import conformed
 from brimline.fleet.jobs.volume_pressure import volume_pressure
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.gold_schemas import VOLUME_PRESSURE
+from brimline.fleet.tables.gold_schemas import FORECAST, VOLUME_PRESSURE
 from brimline.model import Bytes, used_percent
 from tests.fleet.spark.bronze import NOW, Row, frame, minutes_ago, snapshot, volume
 
@@ -23,7 +24,8 @@ SILENT = {"max_used_percent": None, "min_free_bytes": None, "release_margin_perc
 def pressure(spark: SparkSession, newest: list[Row], history: list[Row]) -> dict[str, Any]:
     """Rows by log dir."""
     frames = [frame(spark, Table.VOLUMES, rows) for rows in (newest, history)]
-    rows = conformed(volume_pressure(frames[0], frames[1], NOW), VOLUME_PRESSURE).collect()
+    forecast = forecast_volumes(frames[0], frames[1], NOW) if history else spark.createDataFrame([], FORECAST)
+    rows = conformed(volume_pressure(frames[0], frames[1], forecast, NOW), VOLUME_PRESSURE).collect()
     return {row.log_dir: row for row in rows}
 
 
@@ -75,16 +77,18 @@ def found(spark: SparkSession) -> dict[str, Any]:
         volume(snapshot(2, minutes_ago(15.1)), log_dir="/stale"),
         volume(snapshot(3, NOW + timedelta(seconds=5)), log_dir="/ahead"),
         *(volume(collected, log_dir=log_dir, state=None, **SILENT) for log_dir in ("/told", "/never-told")),
-        volume(snapshot(), log_dir="/filling", usable_bytes=690),
-        volume(snapshot(), log_dir="/once", usable_bytes=700),
-        volume(snapshot(), log_dir="/beyond", usable_bytes=50, ceiling_percent=80),
+        volume(snapshot(), log_dir="/filling", device="8:9", usable_bytes=690, ceiling_percent=80),
+        volume(snapshot(), log_dir="/once", device="8:2", usable_bytes=700),
+        volume(snapshot(), log_dir="/beyond", device="8:3", usable_bytes=50, ceiling_percent=80),
     ]
     history = [
         volume(snapshot(at=minutes_ago(5)), log_dir="/told", max_used_percent=40, ceiling_percent=30),
         volume(snapshot(at=minutes_ago(10)), log_dir="/told", max_used_percent=70),
-        volume(snapshot(at=minutes_ago(5)), log_dir="/filling", usable_bytes=700),
-        volume(snapshot(), log_dir="/filling", usable_bytes=690),
-        volume(snapshot(), log_dir="/once", usable_bytes=700),
+        *(
+            volume(snapshot(at=minutes_ago(60 * hour)), log_dir="/filling", device="8:9", usable_bytes=690 + hour // 2)
+            for hour in range(1, 20 * 24)
+        ),
+        *(each for each in newest if each["log_dir"] in ("/filling", "/once", "/beyond")),
     ]
     return pressure(spark, newest, history)
 
@@ -112,18 +116,18 @@ def test_limits_are_the_newest_that_a_guard_told_and_else_the_defaults(found: di
     assert found["/never-told"].state == "full"  # less than the default of 1 GiB is usable
 
 
-def test_the_time_to_a_limit_is_the_distance_by_the_growth(found: dict[str, Any]) -> None:
-    row, a_day = found["/filling"], 10 / 300 * 86400
+def test_the_time_to_a_limit_is_the_forecasts(found: dict[str, Any]) -> None:
+    row = found["/filling"]
 
-    assert (row.growth_bytes_per_day, row.growth_from) == (pytest.approx(a_day), "readings")
-    assert row.days_to_fence == pytest.approx((690 - 100) / a_day)
-    assert row.device_since.timestamp() == minutes_ago(5).timestamp()
+    assert row.growth_bytes_per_day == pytest.approx(12, rel=0.05)
+    assert row.days_to_fence == pytest.approx((690 - 100) / row.growth_bytes_per_day, rel=0.01)
+    assert row.days_to_ceiling == pytest.approx((690 - 200) / row.growth_bytes_per_day)
 
 
 def test_one_reading_has_no_growth_and_no_time_to_the_limit(found: dict[str, Any]) -> None:
     row = found["/once"]
 
-    assert (row.growth_bytes_per_day, row.growth_from, row.days_to_fence) == (None, None, None)
+    assert (row.growth_bytes_per_day, row.days_to_fence) == (None, None)
     assert row.bytes_to_fence == 600
 
 

@@ -84,10 +84,11 @@ def bytes_to_ceiling() -> Column:
     return F.when(has_ceiling, share_of(F.col(c.TOTAL_BYTES), F.col(c.CEILING_PERCENT)) - F.col(c.USED_BYTES))
 
 
-def days_to(distance: Column) -> Column:
-    """0 beyond the limit; null without a limit, without a rate, and for a volume that does not fill."""
-    growth = F.col(c.GROWTH_BYTES_PER_DAY)
-    return F.when(distance <= 0, 0.0).when(growth > 0, distance / growth)
+def days_to_ceiling() -> Column:
+    """0 beyond it; null without one, without a forecast, and for a volume that does not fill."""
+    distance, growth = F.col(c.BYTES_TO_CEILING), F.col(c.GROWTH_BYTES_PER_DAY)
+    fills = F.col(c.DAYS_TO_FENCE).isNotNull() & (growth > 0)
+    return F.when(distance <= 0, 0.0).when(fills, distance / growth)
 
 
 def _percent_is_off() -> Column:

@@ -12,10 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
-from brimline.decide.fill_rate import READINGS_KEPT
 from brimline.fleet.ingest.findings import DAYS_LOOKED_AT as FINDINGS_DAYS
 from brimline.fleet.ingest.findings import findings
-from brimline.fleet.jobs import forecast, growth, tier_overlap
+from brimline.fleet.jobs import forecast, tier_overlap
 from brimline.fleet.jobs.fleet_summary import fleet_summary
 from brimline.fleet.jobs.inputs import Inputs
 from brimline.fleet.jobs.newest import newest_of_each_broker, of_snapshots, sampled
@@ -56,9 +55,8 @@ def run_findings(inputs: Inputs) -> DataFrame:
 
 
 def run_volume_pressure(inputs: Inputs) -> DataFrame:
-    chosen = sampled(inputs.since(Table.SNAPSHOTS, growth.DAYS_OF_HISTORY), READINGS_KEPT)
-    history = of_snapshots(inputs.since(Table.VOLUMES, growth.DAYS_OF_HISTORY), chosen)
-    return volume_pressure(inputs.of_newest(Table.VOLUMES), history, inputs.now)
+    history = inputs.since(Table.VOLUMES, forecast.DAYS_OF_HISTORY)
+    return volume_pressure(inputs.of_newest(Table.VOLUMES), history, inputs.all(Table.FORECAST), inputs.now)
 
 
 def run_tier_overlap(inputs: Inputs) -> DataFrame:
@@ -122,11 +120,11 @@ def _day(file: SnapshotFile) -> date:
 
 JOBS = (
     Job(name=Table.FINDINGS, run=run_findings),
+    Job(name=Table.FORECAST, run=run_forecast),
     Job(name=Table.VOLUME_PRESSURE, run=run_volume_pressure),
     Job(name=Table.TIER_OVERLAP, run=run_tier_overlap),
     Job(name=Table.RETENTION_PRESSURE, run=run_retention_pressure),
     Job(name=Table.RECLAIM_PLAN, run=run_reclaim_plan),
-    Job(name=Table.FORECAST, run=run_forecast),
     Job(name=Table.FLEET_SUMMARY, run=run_fleet_summary),
 )
-"""In this order: the last one reads what the others wrote."""
+"""In this order: ``volume_pressure`` reads ``forecast``, and the last one what the others wrote."""

@@ -6,8 +6,10 @@ Where the remote size is not known the partition is in no sum but that of ``unkn
 **Stalled.** The remote end of a partition has stood still for an hour or more while its log went on, and the log has
 more segments than when it stopped: a segment was closed and not uploaded. Without the last condition every slow topic
 would stall, because the active segment is never uploaded; so a stall shows once local retention has nothing uploaded
-left to remove. Snapshots without segments cannot tell, and there the hour must do. ``stalled_since`` looks back as far
-as history is read, a day.
+left to remove. ``stalled_since`` looks back as far as history is read, a day.
+
+Only guards tell how many segments a log has. Where no snapshot does, the hour must do. Where some do, only those are
+compared; if they are not an hour apart it cannot be told, and the partition is one of ``unjudged_partitions``.
 """
 
 from datetime import datetime
@@ -26,7 +28,7 @@ STALLED_AFTER_SECONDS = 3600
 _TOPIC = [c.CLUSTER_ID, c.TOPIC, c.TOPIC_ID]
 _PARTITION = [*_TOPIC, c.PARTITION]
 _IS_REMOTE_KNOWN, _REMOTE_END, _LOG_END, _IS_STALLED = "is_remote_known", "remote_end", "log_end", "is_stalled"
-_NEWEST, _STOPPED = "newest", "stopped"
+_NEWEST, _STOPPED, _FIRST_TOLD, _LAST_TOLD = "newest", "stopped", "first_told", "last_told"
 
 
 def tier_overlap(replicas: DataFrame, topic_configs: DataFrame, history: DataFrame, now: datetime) -> DataFrame:
@@ -55,7 +57,10 @@ def newest_leaders(replicas: DataFrame) -> DataFrame:
 
 
 def stalls(history: DataFrame) -> DataFrame:
-    """The partitions that stall, and since when: rows of leaders of the last days to ``_PARTITION`` and a time."""
+    """Partitions whose remote end stands still: since when, and whether that is a stall; null where nobody can tell.
+
+    ``history``: rows of leaders of the last days.
+    """
     told = history.where(F.col(c.IS_LEADER) & _is_current() & _is_remote_known())
     facts = F.struct(c.TAKEN_AT, _REMOTE_END, _LOG_END, c.SEGMENTS)
     # Nothing uploaded yet is an end too: one before the first offset.
@@ -70,21 +75,38 @@ def stalls(history: DataFrame) -> DataFrame:
     standing = told.select(*_PARTITION, "at", newest).where(
         F.col(f"at.{_REMOTE_END}") == F.col(f"{_NEWEST}.{_REMOTE_END}")
     )
-    ends = standing.groupBy(*_PARTITION).agg(F.min("at").alias(_STOPPED), F.max(_NEWEST).alias(_NEWEST))
-    return ends.where(_has_stalled()).select(*_PARTITION, F.col(f"{_STOPPED}.{c.TAKEN_AT}").alias(c.STALLED_SINCE))
+    has_segments = F.col(f"at.{c.SEGMENTS}") > 0
+    ends = standing.groupBy(*_PARTITION).agg(
+        F.min("at").alias(_STOPPED),
+        F.max(_NEWEST).alias(_NEWEST),
+        F.min(F.when(has_segments, F.col("at"))).alias(_FIRST_TOLD),
+        F.max(F.when(has_segments, F.col("at"))).alias(_LAST_TOLD),
+    )
+    found = ends.where(_stands_still()).withColumn(_IS_STALLED, _has_rolled())
+    return found.select(*_PARTITION, _IS_STALLED, F.col(f"{_STOPPED}.{c.TAKEN_AT}").alias(c.STALLED_SINCE))
 
 
-def _has_stalled() -> Column:
-    seconds = F.unix_seconds(f"{_NEWEST}.{c.TAKEN_AT}") - F.unix_seconds(f"{_STOPPED}.{c.TAKEN_AT}")
-    is_long = seconds >= STALLED_AFTER_SECONDS
+def _stands_still() -> Column:
     log_went_on = F.col(f"{_NEWEST}.{_LOG_END}") > F.col(f"{_STOPPED}.{_LOG_END}")
-    segments = F.col(f"{_NEWEST}.{c.SEGMENTS}")
-    no_segments = F.coalesce(segments, F.lit(0)) == 0
-    return is_long & log_went_on & (no_segments | (segments > F.col(f"{_STOPPED}.{c.SEGMENTS}")))
+    return _are_apart(_STOPPED, _NEWEST) & log_went_on
+
+
+def _has_rolled() -> Column:
+    has_more = F.col(f"{_LAST_TOLD}.{c.SEGMENTS}") > F.col(f"{_FIRST_TOLD}.{c.SEGMENTS}")
+    return F.when(F.col(_FIRST_TOLD).isNull(), F.lit(True)).when(  # noqa: FBT003 - a literal column
+        _are_apart(_FIRST_TOLD, _LAST_TOLD), has_more
+    )
+
+
+def _are_apart(first: str, last: str) -> Column:
+    seconds = F.unix_seconds(f"{last}.{c.TAKEN_AT}") - F.unix_seconds(f"{first}.{c.TAKEN_AT}")
+    return seconds >= STALLED_AFTER_SECONDS
 
 
 def _sums() -> list[Column]:
-    is_known, is_stalled = F.col(_IS_REMOTE_KNOWN), F.col(c.STALLED_SINCE).isNotNull() & ~F.col(c.IS_COPY_DISABLED)
+    is_known, is_copied = F.col(_IS_REMOTE_KNOWN), ~F.col(c.IS_COPY_DISABLED)
+    is_stalled = F.col(_IS_STALLED) & is_copied
+    is_unjudged = F.col(c.STALLED_SINCE).isNotNull() & F.col(_IS_STALLED).isNull() & is_copied
     reasons = F.array_join(
         F.array_sort(F.collect_set(F.when(~is_known, F.coalesce(c.REMOTE_REASON, F.lit("not-told"))))), ", "
     )
@@ -96,6 +118,7 @@ def _sums() -> list[Column]:
         F.count_if(~is_known).alias(c.UNKNOWN_PARTITIONS),
         F.nullif(reasons, F.lit("")).alias(c.UNKNOWN_REASONS),
         F.count_if(is_stalled).alias(c.STALLED_PARTITIONS),
+        F.count_if(is_unjudged).alias(c.UNJUDGED_PARTITIONS),
         F.min(F.when(is_stalled, F.col(c.STALLED_SINCE))).alias(c.STALLED_SINCE),
         F.sum(F.when(is_stalled, F.col(c.ONLY_LOCAL_BYTES))).alias(c.WAITING_BYTES),
         F.bool_and(c.IS_COPY_DISABLED).alias(c.IS_COPY_DISABLED),

@@ -4,6 +4,9 @@
 cannot be read is ``unknown`` and has no percentage; a broker that is silent keeps its last row, marked as stale.
 
 Limits are those of the newest snapshot that has some; ``limits_from`` says ``default`` where no guard ever told any.
+
+How fast a volume fills is asked of ``forecast``, which has one answer for all tables: ``days_to_fence`` is its
+``days_to_full``.
 """
 
 from datetime import datetime
@@ -13,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from brimline.decide.disk_state import DiskLimits
 from brimline.fleet.jobs import disk_rules
-from brimline.fleet.jobs.growth import growth_of_log_dirs
 from brimline.fleet.jobs.newest import age_seconds, is_stale
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.gold_schemas import VOLUME_PRESSURE
@@ -21,6 +23,7 @@ from brimline.model.reclaim import CEILING_OFF
 
 FROM_GUARD, FROM_DEFAULT = "guard", "default"
 _LOG_DIR = [c.CLUSTER_ID, c.BROKER_ID, c.LOG_DIR]
+_DEVICE = [c.CLUSTER_ID, c.BROKER_ID, c.DEVICE]
 _DEFAULTS = DiskLimits()
 _DEFAULT_LIMITS = {
     c.MAX_USED_PERCENT: _DEFAULTS.max_used_percent,
@@ -30,12 +33,12 @@ _DEFAULT_LIMITS = {
 }
 
 
-def volume_pressure(volumes: DataFrame, history: DataFrame, now: datetime) -> DataFrame:
-    """``volumes``: of the newest snapshot of each broker; ``history``: of the last days."""
+def volume_pressure(volumes: DataFrame, history: DataFrame, forecast: DataFrame, now: datetime) -> DataFrame:
+    """``volumes``: of the newest snapshot of each broker; ``history``: of the last days; ``forecast``: the table."""
     rows = with_limits(volumes, volumes.unionByName(history))
-    rows = rows.join(growth_of_log_dirs(history), on=_LOG_DIR, how="left")
+    filling = forecast.select(*_DEVICE, c.GROWTH_BYTES_PER_DAY, F.col(c.DAYS_TO_FULL).alias(c.DAYS_TO_FENCE))
+    rows = rows.join(filling, on=_DEVICE, how="left")
     rows = rows.withColumnRenamed(c.STATE, c.GUARD_STATE).withColumn(c.USED_BYTES, disk_rules.used_bytes())
-    distances = {c.BYTES_TO_FENCE: disk_rules.bytes_to_fence(), c.BYTES_TO_CEILING: disk_rules.bytes_to_ceiling()}
     rows = rows.withColumns(
         {
             c.USED_PERCENT: disk_rules.used_percent(),
@@ -43,15 +46,11 @@ def volume_pressure(volumes: DataFrame, history: DataFrame, now: datetime) -> Da
             c.BREACHES: disk_rules.breaches(),
             c.AGE_SECONDS: age_seconds(now),
             c.IS_STALE: is_stale(now),
-            **distances,
+            c.BYTES_TO_FENCE: disk_rules.bytes_to_fence(),
+            c.BYTES_TO_CEILING: disk_rules.bytes_to_ceiling(),
         }
     )
-    rows = rows.withColumns(
-        {
-            c.DAYS_TO_FENCE: disk_rules.days_to(F.col(c.BYTES_TO_FENCE)),
-            c.DAYS_TO_CEILING: disk_rules.days_to(F.col(c.BYTES_TO_CEILING)),
-        }
-    )
+    rows = rows.withColumn(c.DAYS_TO_CEILING, disk_rules.days_to_ceiling())
     return rows.select(*VOLUME_PRESSURE.names)
 
 

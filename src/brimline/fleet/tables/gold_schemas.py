@@ -26,8 +26,6 @@ VOLUME_PRESSURE = StructType(
         maybe(c.USABLE_BYTES, LONG),
         maybe(c.USED_BYTES, LONG),
         maybe(c.GROWTH_BYTES_PER_DAY, DOUBLE),
-        # days | readings
-        maybe(c.GROWTH_FROM, STRING),
         maybe(c.DAYS_TO_FENCE, DOUBLE),
         maybe(c.BYTES_TO_FENCE, LONG),
         maybe(c.DAYS_TO_CEILING, DOUBLE),
@@ -42,26 +40,12 @@ VOLUME_PRESSURE = StructType(
         known(c.CEILING_PERCENT, INT),
         # guard | default
         known(c.LIMITS_FROM, STRING),
-        # As far back as history goes
-        maybe(c.DEVICE_SINCE, TIME),
         known(c.TAKEN_AT, TIME),
         known(c.SOURCE, STRING),
         known(c.AGE_SECONDS, LONG),
         known(c.IS_STALE, BOOL),
     ]
 )
-
-GROWTH = StructType(
-    [
-        known(c.CLUSTER_ID, STRING),
-        known(c.BROKER_ID, INT),
-        known(c.LOG_DIR, STRING),
-        known(c.DEVICE_SINCE, TIME),
-        maybe(c.GROWTH_BYTES_PER_DAY, DOUBLE),
-        maybe(c.GROWTH_FROM, STRING),
-    ]
-)
-"""How the log dirs grew: a step on the way to ``volume_pressure``."""
 
 TIER_OVERLAP = StructType(
     [
@@ -81,6 +65,8 @@ TIER_OVERLAP = StructType(
         known(c.UNKNOWN_PARTITIONS, LONG),
         maybe(c.UNKNOWN_REASONS, STRING),
         known(c.STALLED_PARTITIONS, LONG),
+        # Their uploads stand still; whether a segment waits cannot be told
+        known(c.UNJUDGED_PARTITIONS, LONG),
         maybe(c.STALLED_SINCE, TIME),
         maybe(c.WAITING_BYTES, LONG),
         known(c.IS_COPY_DISABLED, BOOL),
@@ -98,7 +84,7 @@ RETENTION_PRESSURE = StructType(
         known(c.PARTITION, INT),
         known(c.BROKER_ID, INT),
         maybe(c.PRESSURE_PERCENT, LONG),
-        # limited | unlimited | unknown
+        # limited | time | unlimited | unknown
         known(c.LIMIT, STRING),
         maybe(c.PLAIN_PERCENT, LONG),
         maybe(c.TIERED_PERCENT, LONG),
