@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.act.ledger.ledger import Ledger
+from brimline.act.ledger.ledger import Ledger, PauseFile
 from brimline.act.shedding import LATE, CrowdedDisk, Shedding
 from brimline.decide.shedding import Sheddable
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed, TopicPartition
@@ -14,6 +14,7 @@ from brimline.observe.cluster.reassignments import Assigned
 
 OWN, FOLLOWER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
 ALL: tuple[BrokerId, ...] = (OWN, FOLLOWER, THIRD)
+FOURTH = BrokerId(4)
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 SIZES = {FIRST: Bytes(100), SECOND: Bytes(300)}
 DELAY = timedelta(minutes=1)
@@ -74,7 +75,7 @@ class World:
         return Shedding(self.cluster, ledger, OWN, lambda: self.now)
 
     def relieve(self, lacking: int, follower: BrokerId = FOLLOWER) -> list[TopicPartition]:
-        partitions = dict.fromkeys(SIZES, frozenset({follower}))
+        partitions = dict.fromkeys(SIZES, frozenset({*ALL, FOURTH}))
         disk = CrowdedDisk(
             follower=follower, log_dir="/a", lacking=Bytes(lacking), partitions=partitions, why="it is full"
         )
@@ -165,8 +166,41 @@ def test_it_is_over_when_it_is_back_or_elsewhere_or_gone(world: World, replicas:
 
     if replicas is None:
         del world.cluster.replicas[SECOND]
+        world.shedding.look_after()
+        assert world.shed == [SECOND], "a broker that has just begun describes nothing"
+        world.now += timedelta(minutes=11)
     else:
         world.cluster.replicas[SECOND] = replicas
     world.shedding.look_after()
 
     assert world.shed == []
+
+
+def test_what_the_controller_refused_is_not_asked_for_again_and_again(world: World) -> None:
+    world.cluster.refused = {SECOND: "INVALID_REPLICA_ASSIGNMENT"}
+    world.relieve(250)
+    asked = len(world.cluster.asked)
+
+    assert world.relieve(250) == [FIRST]
+    assert world.cluster.asked[asked:] == [{FIRST: (OWN, THIRD)}]
+
+
+def test_a_second_replica_of_a_partition_does_not_end_what_is_told_of_the_first(world: World) -> None:
+    world.cluster.replicas[SECOND] = (*ALL, FOURTH)
+    world.relieve(250)
+    world.now += timedelta(hours=1)
+    world.relieve(250, THIRD)
+    world.now += timedelta(hours=1)
+    world.shedding.look_after()
+
+    assert [(each.entry.partition, each.entry.follower) for each in world.shedding.shed] == [
+        (SECOND, FOLLOWER),
+        (SECOND, THIRD),
+    ]
+
+
+def test_while_reclaim_is_paused_nothing_is_taken_away(world: World) -> None:
+    PauseFile(world.folder, 1).write(by="root", reason="a look", since=world.now)
+
+    assert world.relieve(250) == []
+    assert world.cluster.asked == []

@@ -8,7 +8,7 @@ from brimline.decide.disk_state import DiskLimits, Space
 from brimline.decide.shedding import Sheddable, bytes_lacking, may_shed, to_shed
 from brimline.model import BrokerId, Bytes, TopicPartition
 
-OWN, FOLLOWER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
+OWN, FOLLOWER, THIRD = ALL = BrokerId(1), BrokerId(2), BrokerId(3)
 ORDERS = Sheddable(
     partition=TopicPartition("orders", 0),
     size=Bytes(100),
@@ -25,8 +25,8 @@ def sized(number: int, size: int) -> Sheddable:
 
 
 def test_one_of_three_in_sync_may_go() -> None:
-    assert may_shed(ORDERS, OWN, FOLLOWER, [FOLLOWER])
-    assert may_shed(replace(ORDERS, fewest=1), OWN, FOLLOWER, [FOLLOWER])
+    assert may_shed(ORDERS, OWN, FOLLOWER, ALL)
+    assert may_shed(replace(ORDERS, fewest=1), OWN, FOLLOWER, ALL)
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,12 @@ def test_one_of_three_in_sync_may_go() -> None:
     ],
 )
 def test_what_may_not_go(partition: Sheddable) -> None:
-    assert not may_shed(partition, OWN, FOLLOWER, [FOLLOWER])
+    assert not may_shed(partition, OWN, FOLLOWER, ALL)
 
 
-def test_a_replica_that_has_no_room_either_does_not_count_as_left() -> None:
-    assert not may_shed(ORDERS, OWN, FOLLOWER, [FOLLOWER, THIRD])
+@pytest.mark.parametrize("with_room", [(OWN,), (THIRD,), ()])
+def test_only_disks_that_are_known_to_have_room_count_as_left(with_room: tuple[BrokerId, ...]) -> None:
+    assert not may_shed(ORDERS, OWN, FOLLOWER, with_room)
 
 
 @pytest.mark.parametrize(

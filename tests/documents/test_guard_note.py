@@ -38,6 +38,11 @@ def test_members_that_are_not_known_do_no_harm() -> None:
         json.dumps({"version": 1, "writtenAt": "yesterday", "brakes": {}}),
         json.dumps({"version": 1, "writtenAt": "2026-01-30T11:02:13Z", "brakes": {"protectedTopics": ["("]}}),
         json.dumps({"version": 1, "writtenAt": "2026-01-30T11:02:13Z", "brakes": {"minRetentionMs": "1"}}),
+        json.dumps({"version": 1, "writtenAt": "0001-01-01T00:00:00+14:00", "brakes": {}}),
+        *(
+            json.dumps({"version": 1, "writtenAt": "2026-01-30T11:02:13Z", "brakes": {"protectedTopics": [pattern]}})
+            for pattern in ("a{99999999999999}", "(" * 900 + ")" * 900, "([a-z]+)+!", ".*.*.*.*", "(a)\\1", "(?=a).*")
+        ),
     ],
 )
 def test_whatever_is_no_note_of_ours_is_refused(text: str) -> None:
@@ -50,6 +55,11 @@ def test_too_many_patterns_are_said_to_be_too_many() -> None:
 
     with pytest.raises(NoteTooLarge, match=r"shorten brimline\.reclaim\.protected\.topics"):
         note_text(many)
+
+
+def test_a_pattern_that_could_keep_others_busy_is_not_told() -> None:
+    with pytest.raises(NoteTooLarge, match="could keep other guards busy"):
+        note_text(replace(NOTE, brakes=Brakes(protected_topics=("(a|b)*",))))
 
 
 def test_a_long_reason_is_cut() -> None:

@@ -25,13 +25,17 @@ from brimline.observe.cluster.reassignments import Assigned, assigned, being_rea
 _PATIENCE = timedelta(seconds=10)
 _FEWEST, _DELAY = "min.insync.replicas", "log.segment.delete.delay.ms"
 _USUAL_DELAY = timedelta(minutes=1)
+REFUSED_FOR = timedelta(minutes=5)
+"""What was refused once is refused again, and each time stands in the ledger."""
+_GONE_AFTER = timedelta(minutes=10)
+"""A broker that has just begun describes nothing yet."""
 LATE = timedelta(seconds=30)
 """Added to the delay of a broker's deleting; and how long what was changed may take to be seen everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdedDisk:
-    """A follower's disk down to its reserve. ``partitions``: in sync there and led here → all brokers without room."""
+    """A follower's disk down to its reserve. ``partitions``: in sync there and led here → brokers with room for it."""
 
     follower: BrokerId
     log_dir: str
@@ -108,6 +112,9 @@ class Shedding:
         self._ledger = ledger
         self._own = own
         self._now = now
+        self._refused: dict[TopicPartition, datetime] = {}
+        self._missing: dict[TopicPartition, datetime] = {}
+        """Since when nobody describes them."""
 
     @property
     def shed(self) -> list[ShedRecord]:
@@ -115,8 +122,10 @@ class Shedding:
         return list(self._ledger.state.shed.values())
 
     def relieve(self, disk: CrowdedDisk) -> list[ShedEntry]:
-        """What was taken away from it now."""
+        """What was taken away from it now. Nothing while reclaim is paused: a damaged ledger is a pause, too."""
         self._ledger.refresh()
+        if self._ledger.pause is not None:
+            return []
         since = self._now() - self._cluster.delete_delay(disk.follower) - LATE
         lately = [each.entry for each in self.shed if each.at > since]
         there = (disk.follower, disk.log_dir)
@@ -124,6 +133,7 @@ class Shedding:
         if lacking <= 0:
             return []
         settled = {each.partition for each in lately}
+        settled |= {partition for partition, at in self._refused.items() if self._now() < at + REFUSED_FOR}
         allowed = [
             each
             for each in self._cluster.look(disk)
@@ -139,12 +149,18 @@ class Shedding:
         if not entries:
             return
         known = self._cluster.assigned({each.partition.topic for each in entries})
-        for each in entries:
-            now = known.get(each.partition)
+        followers: dict[TopicPartition, set[BrokerId]] = {}
+        for each in self.shed:
+            followers.setdefault(each.entry.partition, set()).add(each.entry.follower)
+        for entry in entries:
+            now = known.get(entry.partition)
             if now is None:
-                self._ledger.append(each.over("the topic is gone, or may not be described"))
-            elif set(now.replicas) != set(each.left):
-                self._ledger.append(each.over(f"its replicas are {', '.join(map(str, now.replicas))} now"))
+                if self._now() > self._missing.setdefault(entry.partition, self._now()) + _GONE_AFTER:
+                    self._ledger.append(entry.over("the topic is gone, or may not be described"))
+                continue
+            self._missing.pop(entry.partition, None)
+            if set(now.replicas) != set(entry.before) - followers[entry.partition]:
+                self._ledger.append(entry.over(f"its replicas are {', '.join(map(str, now.replicas))} now"))
 
     def _take_away(self, disk: CrowdedDisk, chosen: Sequence[Sheddable]) -> list[ShedEntry]:
         entries = [
@@ -165,6 +181,7 @@ class Shedding:
         refused = self._cluster.reassign({each.partition: each.left for each in entries})
         done = [each for each in entries if each.partition not in refused]
         if refused:
+            self._refused |= dict.fromkeys(refused, self._now())
             not_done = (each for each in entries if each.partition in refused)
             self._ledger.append(*(each.over(f"the controller refused: {refused[each.partition]}") for each in not_done))
         return done

@@ -5,11 +5,11 @@ number, or half of what the limit leaves free, whatever comes in), its leaders t
 assignments as bring back the bytes that it lacks, the largest first. What has been taken out lately counts as on its
 way back: a broker deletes a replica's files a minute later.
 
-**Invariant.** No partition is left with fewer replicas in sync, on disks that have room, than ``min.insync.replicas``,
-and with none but its leader never: at least two remain, whatever that key says. So the last copy, and the last but one,
-are never shed. Kafka's own topics are not shed, nor a partition that is being reassigned, nor one that has lost a
-replica so a short while ago: what is known of it may be older than that. Where nothing may be shed, the fence of
-``decide.reserve`` stands as it would without this.
+**Invariant.** No partition is left with fewer replicas in sync, on disks that are known to have room, than
+``min.insync.replicas``, and with none but its leader never: at least two remain, whatever that key says. So the last
+copy, and the last but one, are never shed. Kafka's own topics are not shed, nor a partition that is being reassigned,
+nor one that has lost a replica so a short while ago: what is known of it may be older than that. Where nothing may be
+shed, the fence of ``decide.reserve`` stands as it would without this.
 """
 
 from collections.abc import Collection, Iterable
@@ -46,9 +46,9 @@ def bytes_lacking(space: Space, limits: DiskLimits) -> Bytes:
     return Bytes(0 if distance is None else max(margin - distance, 0))
 
 
-def may_shed(each: Sheddable, own: BrokerId, follower: BrokerId, without_room: Collection[BrokerId]) -> bool:
-    """``without_room``: the brokers on whose disks this partition has no room either."""
-    left = each.in_sync - frozenset(without_room) - {follower}
+def may_shed(each: Sheddable, own: BrokerId, follower: BrokerId, with_room: Collection[BrokerId]) -> bool:
+    """``with_room``: the brokers that are known to have room for this partition."""
+    left = (each.in_sync & frozenset(with_room)) - {follower}
     enough = each.fewest is not None and len(left) >= max(each.fewest, FEWEST_IN_SYNC)
     is_ours = each.leader == own and own in left and follower in each.in_sync and follower in each.replicas
     return enough and is_ours and each.size > 0 and not each.is_internal and not each.is_moving

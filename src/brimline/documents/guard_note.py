@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from brimline.decide.reclaim.brakes import Brakes
+from brimline.decide.reclaim.brakes import Brakes, is_quick
 from brimline.documents.codec import to_json
 from brimline.documents.state_files import read_versioned
 from brimline.model import BrimlineError
@@ -23,7 +23,7 @@ _LONGEST_TEXT = 200
 
 
 class NoteTooLarge(BrimlineError):
-    pass
+    """Or too much work for its readers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,12 @@ class GuardNote:
 
 def note_text(note: GuardNote) -> str:
     """Raises ``NoteTooLarge``."""
+    slow = _slow(note)
+    if slow is not None:
+        raise NoteTooLarge(
+            f"{slow!r:.80} of brimline.reclaim.protected.topics could keep other guards busy: no repeated groups, no "
+            "looking around or back, and at most three of * + {"
+        )
     text = json.dumps(to_json(note), separators=(",", ":"))
     if len(text) > MOST_BYTES:
         raise NoteTooLarge(
@@ -58,4 +64,12 @@ def note_text(note: GuardNote) -> str:
 
 def read_note(text: str) -> GuardNote:
     """Raises ``ValueError``, also for a later version."""
-    return read_versioned(GuardNote, text, VERSION)
+    note = read_versioned(GuardNote, text, VERSION)
+    slow = _slow(note)
+    if slow is not None:
+        raise ValueError(f"{slow!r:.80} could take too long to match")
+    return note
+
+
+def _slow(note: GuardNote) -> str | None:
+    return next((each for each in note.brakes.protected_topics if not is_quick(each)), None)

@@ -10,4 +10,7 @@ def time_text(moment: datetime) -> str:
 def read_time(text: str) -> datetime:
     """``ValueError`` for what is no time. One that names no zone is in UTC."""
     moment = datetime.fromisoformat(text)
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text:.80} is before the first year or after the last") from error

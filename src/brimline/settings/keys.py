@@ -479,8 +479,8 @@ FOLLOWER_SHED = Key(
     choices=(OFF, ON),
     sentence=(
         "With brimline.follower.action=reserve. on: once a follower's disk is down to its reserve, replicas in sync "
-        "are taken out of their assignments, as few as needed, so that Produce need not be refused; never below "
-        "min.insync.replicas or two replicas in sync, and never put back by itself. off: Produce is refused."
+        "are taken out of their assignments, as few as each leader needs, so that Produce need not be refused; never "
+        "below min.insync.replicas or two replicas in sync, and never put back by itself. off: Produce is refused."
     ),
 )
 CORDON = Key(

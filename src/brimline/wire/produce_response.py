@@ -33,6 +33,7 @@ _INT32 = Struct(">i")
 _NUMBER_AND_CODE = Struct(">ih")
 _UNKNOWN = -1
 _UUID_SIZE = 16
+_LONGEST_TOPIC = 249
 # Smallest possible encodings, to check a count before it is believed.
 _SMALLEST_TOPIC = 3
 _SMALLEST_RECORD_ERROR = 6
@@ -159,7 +160,7 @@ class _Layout:
         self._plain_rest = self._rest(None)
         # Fences have few reasons and producers few topics, and each is told thousands of times.
         self.behind_number = lru_cache(maxsize=64)(self._behind_number)
-        self.name = lru_cache(maxsize=1024)(self._name)
+        self._known_name = lru_cache(maxsize=1024)(self._name)
 
     def entries_by_topic(self, refusals: Iterable[Refusal]) -> dict[bytes, RefusedTopic]:
         """Refusals differ in their partition's number and little else, so that the rest is written once."""
@@ -172,7 +173,9 @@ class _Layout:
 
     def topic(self, key: bytes, refused: RefusedTopic) -> bytes:
         count = encoded_count(len(refused.numbers), flexible=self.flexible)
-        return self.name(key) + count + refused.entries + self.no_tags
+        # Not for longer ones than a topic can have: a client may invent any.
+        name = self._known_name(key) if len(key) <= _LONGEST_TOPIC else self._name(key)
+        return name + count + refused.entries + self.no_tags
 
     def read_topic(self, reader: Reader) -> _AnsweredTopic:
         key = bytes(reader.take(_UUID_SIZE) if self._has_topic_ids else reader.string_bytes())

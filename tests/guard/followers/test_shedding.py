@@ -2,11 +2,14 @@
 
 import json
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from brimline.act.ledger.entries import ShedAct, ShedEntry
 from brimline.act.ledger.state import ShedRecord
 from brimline.act.shedding import CrowdedDisk
+from brimline.decide.disk_state import DiskState
+from brimline.decide.peer_disks import Peer, PeerLogDir, PeerState
 from brimline.guard.followers.report import FullFollower, PeerReport
 from brimline.guard.followers.shedding import (
     LOOK,
@@ -89,7 +92,9 @@ def peers(counts_until: float = 60.0, *, is_crowded: bool = True) -> PeerReport:
         lacking={"/a": Bytes(5)} if is_crowded else {},
     )
     other = FullFollower(broker=BrokerId(4), reason="full", topics=(topic,))
-    return PeerReport(full=(follower, other), counts_until=counts_until)
+    fresh = [Peer(broker=BrokerId(number), state=PeerState.FRESH) for number in (2, 3, 4)]
+    own_disks = Peer(broker=BrokerId(1), state=PeerState.FRESH)
+    return PeerReport(peers=tuple(fresh), own=own_disks, full=(follower, other), counts_until=counts_until)
 
 
 def test_a_disk_down_to_its_reserve_is_relieved_of_what_is_in_sync_and_not_critical() -> None:
@@ -99,9 +104,26 @@ def test_a_disk_down_to_its_reserve_is_relieved_of_what_is_in_sync_and_not_criti
     assert tasked.task.step() == LOOK
     (disk,) = tasked.shedder.relieved
     assert (disk.follower, disk.log_dir, disk.lacking) == (3, "/a", 5)
-    assert disk.partitions == {FIRST: {3, 4}}
+    assert disk.partitions == {FIRST: {1, 2}}
     assert tasked.reports[-1].new == (shed(),)
     assert tasked.woken == 1
+
+
+def test_only_who_is_known_to_have_room_counts_as_having_it() -> None:
+    told = peers()
+    silent = replace(told.peers[0], state=PeerState.SILENT)
+    full = replace(
+        told.peers[0], broker=BrokerId(1), log_dirs={"/a": PeerLogDir(path="/a", space=None, state=DiskState.FULL)}
+    )
+    unclear = FullFollower(broker=BrokerId(2), reason="full", failure=REFUSED)
+
+    def with_room(report: PeerReport) -> set[int]:
+        return set(crowded_disks(report)[0].partitions[FIRST])
+
+    assert with_room(replace(told, peers=(silent, *told.peers[1:]))) == {1}
+    assert with_room(replace(told, full=(*told.full, unclear))) == {1}
+    assert with_room(replace(told, own=full)) == {2}
+    assert with_room(replace(told, own=None)) == {2}
 
 
 def test_before_its_reserve_nothing_is_done() -> None:

@@ -173,3 +173,15 @@ def test_a_clock_that_is_ahead_makes_no_note_old(broker: SmallBroker, clock: Tic
     clock.now = lambda: jumped  # type: ignore[method-assign]
 
     assert surveyor.survey(own, log_dirs).peers.pause is not None
+
+
+def test_a_note_that_cannot_be_understood_counts_as_it_was_before(
+    guarded: Guarded, broker: SmallBroker, clock: TickingClock
+) -> None:
+    broker.notes = {TWO: left(clock, PAUSED)}
+    guarded.run(60)
+    broker.notes = {TWO: "{}"}
+
+    guarded.run(600)
+
+    assert trimmed(broker) == set()

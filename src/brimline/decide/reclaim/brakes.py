@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from brimline.model.reclaim import ReclaimPolicy
 
 _LARGEST = 2**63 - 1
+_MOST_REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +31,22 @@ class Brakes:
         for pattern in self.protected_topics:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ValueError(f"{pattern!r:.80} is no regular expression") from error
 
     @classmethod
     def of(cls, policy: ReclaimPolicy) -> "Brakes":
         return cls(**{each.name: getattr(policy, each.name) for each in fields(cls)})
+
+
+def is_quick(pattern: str) -> bool:
+    """Whether no name can keep whoever matches it busy: no repeated group, no look around or back, and few repeats.
+
+    For what others wrote: one that is not quick stops a whole process, and for ever.
+    """
+    plain = re.sub(r"\[[^]]*]", "x", re.sub(r"\\\D", "x", pattern)).replace("(?:", "(")
+    looks = re.search(r"\\|\)[*+?{]|\(\?", plain)
+    return looks is None and len(re.findall("[*+{]", plain)) <= _MOST_REPEATS
 
 
 def strictest(own: ReclaimPolicy, others: Iterable[Brakes]) -> ReclaimPolicy:

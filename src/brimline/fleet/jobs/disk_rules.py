@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import DecimalType
 
 from brimline.decide.disk_state import BYTES_OFF, PERCENT_OFF, Breach, DiskState
+from brimline.decide.forecast import FARTHEST_DAYS
 from brimline.fleet.tables import columns as c
 from brimline.model.reclaim import CEILING_OFF
 
@@ -84,11 +85,17 @@ def bytes_to_ceiling() -> Column:
     return F.when(has_ceiling, share_of(F.col(c.TOTAL_BYTES), F.col(c.CEILING_PERCENT)) - F.col(c.USED_BYTES))
 
 
-def days_to_ceiling() -> Column:
+def days_to_fence() -> Column:
     """0 beyond it; null without one, without a forecast, and for a volume that does not fill."""
+    distance = F.col(c.BYTES_TO_FENCE)
+    return F.when(distance <= 0, 0.0).when(distance.isNotNull(), F.col(c.DAYS_TO_FULL))
+
+
+def days_to_ceiling() -> Column:
+    """As ``days_to_fence``, at the same growth, and as far ahead as a forecast looks."""
     distance, growth = F.col(c.BYTES_TO_CEILING), F.col(c.GROWTH_BYTES_PER_DAY)
-    fills = F.col(c.DAYS_TO_FENCE).isNotNull() & (growth > 0)
-    return F.when(distance <= 0, 0.0).when(fills, distance / growth)
+    days = distance / growth
+    return F.when(distance <= 0, 0.0).when((growth > 0) & (days <= FARTHEST_DAYS), days)
 
 
 def _percent_is_off() -> Column:

@@ -36,7 +36,7 @@ _DEFAULT_LIMITS = {
 def volume_pressure(volumes: DataFrame, history: DataFrame, forecast: DataFrame, now: datetime) -> DataFrame:
     """``volumes``: of the newest snapshot of each broker; ``history``: of the last days; ``forecast``: the table."""
     rows = with_limits(volumes, volumes.unionByName(history))
-    filling = forecast.select(*_DEVICE, c.GROWTH_BYTES_PER_DAY, F.col(c.DAYS_TO_FULL).alias(c.DAYS_TO_FENCE))
+    filling = forecast.select(*_DEVICE, c.GROWTH_BYTES_PER_DAY, c.DAYS_TO_FULL)
     rows = rows.join(filling, on=_DEVICE, how="left")
     rows = rows.withColumnRenamed(c.STATE, c.GUARD_STATE).withColumn(c.USED_BYTES, disk_rules.used_bytes())
     rows = rows.withColumns(
@@ -50,7 +50,9 @@ def volume_pressure(volumes: DataFrame, history: DataFrame, forecast: DataFrame,
             c.BYTES_TO_CEILING: disk_rules.bytes_to_ceiling(),
         }
     )
-    rows = rows.withColumn(c.DAYS_TO_CEILING, disk_rules.days_to_ceiling())
+    rows = rows.withColumns(
+        {c.DAYS_TO_FENCE: disk_rules.days_to_fence(), c.DAYS_TO_CEILING: disk_rules.days_to_ceiling()}
+    )
     return rows.select(*VOLUME_PRESSURE.names)
 
 

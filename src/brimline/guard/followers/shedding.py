@@ -17,6 +17,7 @@ from brimline.act.ledger.entries import ShedEntry
 from brimline.act.ledger.state import ShedRecord
 from brimline.act.shedding import CrowdedDisk
 from brimline.decide.admission import EXEMPT_TOPICS
+from brimline.decide.peer_disks import PeerState
 from brimline.documents.guard_state import FailureDocument, ShedDocument
 from brimline.guard.followers.report import FullFollower, PeerReport
 from brimline.metrics import catalogue
@@ -117,18 +118,27 @@ def crowded_disks(peers: PeerReport) -> list[CrowdedDisk]:
         for topic in follower.topics:
             for number in topic.partitions:
                 without_room[TopicPartition(topic.name, number)].add(follower.broker)
+    known = _known_disks(peers)
     return [
         CrowdedDisk(
             follower=follower.broker,
             log_dir=log_dir,
             lacking=follower.lacking[log_dir],
-            partitions={each: frozenset(without_room[each]) for each in found},
+            partitions={each: frozenset(known - without_room[each]) for each in found},
             why=f"broker {follower.broker} has no room: {follower.reason}",
         )
         for follower in peers.full
         for log_dir in sorted(follower.lacking)
         if (found := _in_question(follower, log_dir))
     ]
+
+
+def _known_disks(peers: PeerReport) -> set[BrokerId]:
+    """The brokers of which it is known which of their partitions have no room; the own one only if all have."""
+    unclear = {follower.broker for follower in peers.full if follower.failure is not None}
+    known = {peer.broker for peer in peers.peers if peer.state is PeerState.FRESH} - unclear
+    own = peers.own
+    return known if own is None or own.state is not PeerState.FRESH or own.full else known | {own.broker}
 
 
 def _in_question(follower: FullFollower, log_dir: str) -> list[TopicPartition]:

@@ -94,12 +94,13 @@ class Peers:
             if isinstance(answer, Failure):
                 self._problems[broker] = str(answer)
                 continue
-            self._notes.pop(broker, None)
-            if answer is not None:
-                try:
-                    self._notes[broker] = read_note(answer)
-                except ValueError as error:
-                    self._problems[broker] = f"its note cannot be read: {error}"
+            if answer is None:
+                self._notes.pop(broker, None)
+                continue
+            try:
+                self._notes[broker] = read_note(answer)
+            except ValueError as error:
+                self._problems[broker] = f"its note cannot be read: {error}"
 
 
 def holders(facts: ReplicaFacts) -> frozenset[BrokerId]:
