@@ -95,10 +95,6 @@ class Connection(Pair):
         watch(self.client.fd, self.client.mask, self.on_client)
         watch(self.broker.fd, self.broker.mask, self.on_broker)
 
-    @property
-    def announced_bytes(self) -> int:
-        return self.requests.announced_bytes
-
     # What the rules may do with a request ------------------------------------------------------------------------
 
     def forward(self, buffers: Sequence[Buffer], place: int | Expected | None) -> None:

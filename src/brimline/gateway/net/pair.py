@@ -73,6 +73,11 @@ class Pair:
         self._response_pipe: Pipe | None = None
         self._has_tls = not (client.can_splice and broker.can_splice)
 
+    @property
+    def announced_bytes(self) -> int:
+        """Of the request that is coming in, if it is kept whole."""
+        return self.requests.announced_bytes
+
     def _waits_for(self) -> tuple[int, int]:
         """What client and broker wait for until they are connected and, with TLS, have shaken hands; 0: nothing."""
         failure = self.broker.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
