@@ -1,6 +1,4 @@
-"""From files and answers to the tables of a plan.
-
-Do the files and the broker's answer tell the same story of a replica?
+"""From the scans of a broker's log dirs and what the cluster says of its replicas to the tables of a plan.
 
 **Invariant.** A log is trimmed only if both views are there and nothing in one contradicts the other. The scan comes
 first and the broker is asked after it, so between the two looks a log may only have grown at its end:
@@ -13,8 +11,6 @@ first and the broker is asked after it, so between the two looks a log may only 
 - the broker's high watermark is not below where the files begin, and its log start not above the high watermark;
 - the cluster would let it be trimmed by whoever plans. Planned for, it would be refused in every cycle anew, and
   nothing would come back, however much of others may go.
-
-From the scans of a broker's log dirs and what the cluster says of its replicas to the tables of a plan.
 
 The rows of the logs are the folders of the first scan, then those of the second, and so on; so are the segments. The
 size of a preallocated active segment is the broker's: its file is longer than what was written to it.
