@@ -20,6 +20,7 @@ from bench import (
     decode,
     fleet,
     fleet_rounds,
+    fleet_warm,
     followers,
     forecast,
     full_disk,
@@ -123,10 +124,18 @@ SECTIONS = (
         large=partial(fleet.figures, fleet.LARGE),
     ),
     Section(
+        title="Rounds of a small fleet",
+        explanation="3 brokers and a day of hourly snapshots in one session, as `fleet run --every` has it: the first"
+        " round, and medians of later ones.",
+        header=AGAINST_GOAL,
+        rows=fleet_warm.figures,
+    ),
+    Section(
         title="Many rounds of the fleet in one JVM",
         explanation="3 brokers and a day of hourly snapshots, taken in anew and every table made, again and again, with"
         " the options of a run of one round. What the JVM's memory pools held at most, of what they may hold: one whose"
-        " code cache is full may die in the middle. Without a goal: Java sets no limit.",
+        " code cache is full may die in the middle. The heap is what a collection leaves. Without a goal: there is no"
+        " limit.",
         header=AGAINST_GOAL,
         rows=fleet_rounds.figures,
     ),

@@ -83,6 +83,19 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
+def cpu_seconds(pid: int) -> float:
+    """Of a process and of all that it started, whether they live or have been waited for."""
+    return sum(map(_ticks, _tree(pid))) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0  # it has ended
+    return sum(map(int, fields[11:15]))
+
+
 def _children(pid: int) -> list[int]:
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())

@@ -13,15 +13,16 @@ from brimline.fleet.planner.tasks import SnapshotFile
 from tests.fleet.snapshots import broker_of_one_log, file_of, header_of, sections_of, write_snapshot
 
 
-def manifest_of(warehouse: Path, files: list[SnapshotFile]) -> None:
+def snapshots_of(warehouse: Path, files: list[SnapshotFile]) -> None:
     rows = [
         {
             "cluster_id": file.cluster_id,
             "broker_id": file.broker_id,
             "snapshot_id": file.snapshot_id,
             "taken_at": file.taken_at_ms * 1000,
+            "source": "guard",
             "path": file.path,
-            "rows": file.segments,
+            "segments_rows": file.segments,
         }
         for file in files
     ]
@@ -31,11 +32,12 @@ def manifest_of(warehouse: Path, files: list[SnapshotFile]) -> None:
             ("broker_id", pa.int32()),
             ("snapshot_id", pa.string()),
             ("taken_at", pa.timestamp("us", tz="UTC")),
+            ("source", pa.string()),
             ("path", pa.string()),
-            ("rows", pa.int64()),
+            ("segments_rows", pa.int64()),
         ]
     )
-    write_deltalake(str(warehouse / "segment_snapshots"), pa.Table.from_pylist(rows, schema=schema))
+    write_deltalake(str(warehouse / "snapshots"), pa.Table.from_pylist(rows, schema=schema))
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def warehouse(tmp_path: Path) -> Path:
         write_snapshot(folder, header_of(broker=2), sections_of(below)),
         file_of(folder / "older", header_of(broker=1, taken_at_ms=1), 5),
     ]
-    manifest_of(tmp_path / "warehouse", files)
+    snapshots_of(tmp_path / "warehouse", files)
     return tmp_path / "warehouse"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from brimline.fleet.ingest.file import take_in
 from brimline.fleet.tables.catalogue import Table
-from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
+from brimline.landing.schema import LOGS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
 from tests.fleet.landed import broker, land, put, with_column
 
@@ -38,17 +38,6 @@ def test_replicas_carry_the_names_that_the_file_only_points_to(tmp_path: Path) -
         assert row["device"] == volumes[log["volume"]]["device"]
         assert row["topic"] == (None if log["topic"] < 0 else topics[log["topic"]]["topic"])
         assert row["high_watermark"] == (None if log["high_watermark"] < 0 else log["high_watermark"])
-
-
-def test_ages_count_every_segment_of_a_current_replica_once(tmp_path: Path) -> None:
-    made = broker()
-    logs = made.tables[LOGS].to_pylist()
-    counted = [row for row in made.tables[SEGMENTS].to_pylist() if logs[row["log"]]["kind"] == 1]
-
-    ages = take_in(str(land(tmp_path, made))).rows[Table.TOPIC_AGES].to_pylist()
-
-    assert sum(row["segments"] for row in ages) == len(counted) > 0
-    assert sum(row["log_bytes"] for row in ages) == sum(row["log_bytes"] for row in counted)
 
 
 @pytest.mark.parametrize(
@@ -99,5 +88,5 @@ def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("brimline.fleet.ingest.file.pa", SimpleNamespace(**{**vars(pa), "OSFile": counted}))
     taken = take_in(path)
 
-    assert taken.rows.keys() == {Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.TOPIC_AGES}
+    assert taken.rows.keys() == {Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS}
     assert opened == [path]

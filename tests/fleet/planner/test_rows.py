@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from brimline.decide.reclaim.plan import plan
 from brimline.fleet.planner.broker_snapshot import read_broker
 from brimline.fleet.planner.rows import PLAN, PLAN_ROWS, SNAPSHOT_UNUSABLE, plan_rows
-from brimline.fleet.planner.tasks import rows_locally
+from brimline.fleet.planner.tasks import processes_for, rows_locally
 from brimline.landing.schema import SECTIONS, VOLUMES
 from brimline.landing.writer import encode
 from brimline.model.reclaim import ReclaimTables
@@ -92,3 +92,11 @@ def test_an_unreadable_log_dir_is_a_device_of_its_own_under_the_same_name(tmp_pa
         ("disk", ["/disk"], "enough-taken"),
         ("disk", ["/gone"], "space-unknown"),
     ]
+
+
+def test_a_small_fleet_is_worked_through_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    small = [file_of(tmp_path, header_of(broker=broker), 100_000) for broker in range(10)]
+
+    assert processes_for(small) == 1
+    assert processes_for([*small, file_of(tmp_path, header_of(broker=11), 1)]) == 8

@@ -7,7 +7,7 @@ killed, by the signal that nothing can catch.
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from brimline.fleet.jobs.jobs import JOBS
 from brimline.fleet.jobs.run import run_round
@@ -26,9 +26,16 @@ ON_LOOPBACK = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"
 class Mortal(Warehouse):
     __slots__ = ()
 
-    def commit(self, table: Table, files: Sequence[DataFile], mode: str, batch: BatchName | None = None) -> None:
+    def commit(
+        self,
+        table: Table,
+        files: Sequence[DataFile],
+        mode: str,
+        batch: BatchName | None = None,
+        told: Mapping[str, str] | None = None,
+    ) -> None:
         _die(table, "before")
-        super().commit(table, files, mode, batch)
+        super().commit(table, files, mode, batch, told)
         _die(table, "after")
 
 

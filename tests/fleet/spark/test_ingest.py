@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from brimline.fleet.session.errors import JobFailed, LandingFailed
 from brimline.fleet.session.progress import Lines, Progress
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFile
+from brimline.fleet.tables.manifest import newest, newest_of
 from brimline.fleet.tables.warehouse import BatchName, Warehouse, only_run
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
@@ -46,8 +47,15 @@ class Dying(Warehouse):
 
     after: Table = Table.SNAPSHOTS
 
-    def commit(self, table: Table, files: Sequence[DataFile], mode: str, batch: BatchName | None = None) -> None:
-        super().commit(table, files, mode, batch)
+    def commit(
+        self,
+        table: Table,
+        files: Sequence[DataFile],
+        mode: str,
+        batch: BatchName | None = None,
+        told: Mapping[str, str] | None = None,
+    ) -> None:
+        super().commit(table, files, mode, batch, told)
         if table is self.after:
             raise Killed
 
@@ -68,8 +76,10 @@ def test_every_row_of_every_snapshot_is_in_its_table_once(spark: SparkSession, t
     for section, table in ((VOLUMES, Table.VOLUMES), (TOPICS, Table.TOPIC_CONFIGS), (LOGS, Table.REPLICAS)):
         expected = sum(len(each.tables[section]) for each in twice)
         assert warehouse.read(spark, table).count() == expected
-    manifest = warehouse.read(spark, Table.SEGMENT_SNAPSHOTS).collect()
-    assert sum(row["rows"] for row in manifest) == sum(len(each.tables[SEGMENTS]) for each in twice)
+    snapshots = warehouse.read(spark, Table.SNAPSHOTS).collect()
+    assert sum(row["segments_rows"] for row in snapshots) == sum(len(each.tables[SEGMENTS]) for each in twice)
+    assert newest(warehouse.place) == newest_of(warehouse.place)
+    assert newest(warehouse.place)[0]["snapshot_id"] == later(made[0], 1).header.snapshot_id
 
 
 def test_what_is_wrong_with_a_file_is_named_and_disturbs_no_other(spark: SparkSession, tmp_path: Path) -> None:
@@ -114,7 +124,7 @@ def test_a_batch_that_ended_anywhere_is_done_again_and_no_row_is_there_twice(
     undisturbed, place = Warehouse(str(tmp_path / "undisturbed")), str(tmp_path / "warehouse")
     ingest(spark, str(landing), undisturbed, tasks=CORES)
 
-    for table in (Table.QUARANTINE, Table.VOLUMES, Table.SNAPSHOTS):
+    for table in (Table.QUARANTINE, Table.VOLUMES, Table.NEWEST, Table.SNAPSHOTS):
         with pytest.raises(JobFailed, match="Killed"):
             ingest(spark, str(landing), Dying(place, table), tasks=CORES)
     ingest(spark, str(landing), Warehouse(place), tasks=CORES)
@@ -156,7 +166,7 @@ def test_without_its_memory_the_ingest_finds_out_what_it_has(spark: SparkSession
     ingest(spark, str(landing), Warehouse(place), tasks=CORES)
     land(landing, broker(1))
     with pytest.raises(JobFailed, match="Killed"):
-        ingest(spark, str(landing), Dying(place, Table.REPLICAS), tasks=CORES)
+        ingest(spark, str(landing), Dying(place, Table.NEWEST), tasks=CORES)
     rmtree(Warehouse(place).memory)
 
     ingest(spark, str(landing), Warehouse(place), tasks=CORES)

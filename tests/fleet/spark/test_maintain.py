@@ -46,17 +46,16 @@ def test_of_old_days_the_last_snapshot_of_each_hour_stays(spark: SparkSession) -
 def test_a_landed_file_goes_when_it_is_old_and_no_plan_needs_it(spark: SparkSession) -> None:
     old = NOW - timedelta(days=2)
     taken = [
-        (1, "only-volumes", old, old, False),
-        (1, "older", old - timedelta(hours=1), old, True),
-        (1, "newest", old, old, True),
-        (2, "came-today", old, NOW, False),
-        (2, "of-today", NOW, NOW, True),
+        (1, "only-volumes", old, old),
+        (1, "older", old - timedelta(hours=1), old),
+        (1, "newest", old, old),
+        (2, "came-today", old, NOW),
+        (2, "of-today", NOW, NOW),
     ]
     names = ["cluster_id", "broker_id", "path", "taken_at", "ingested_at", "snapshot_id"]
-    snapshots = spark.createDataFrame([("c", *each[:4], each[1]) for each in taken], names)
-    manifest = spark.createDataFrame([("c", *each[:4], each[1]) for each in taken if each[4]], names)
+    snapshots = spark.createDataFrame([("c", *each, each[1]) for each in taken], names)
 
-    gone = no_longer_needed(snapshots, manifest, KEEP, NOW).collect()
+    gone = no_longer_needed(snapshots, ["newest", "of-today"], KEEP, NOW).collect()
 
     assert sorted(row["path"] for row in gone) == ["older", "only-volumes"]
 
@@ -84,7 +83,7 @@ def test_a_look_changes_nothing_and_the_upkeep_leaves_what_is_needed(spark: Spar
     assert [path.exists() for path in landed] == [False, False, True, True]
     kept = {row["snapshot_id"] for row in warehouse.read(spark, Table.SNAPSHOTS).collect()}
     assert len(kept) == 2
-    for table in (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.TOPIC_AGES, Table.SEGMENT_SNAPSHOTS):
+    for table in (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.NEWEST):
         assert {row["snapshot_id"] for row in warehouse.read(spark, table).select("snapshot_id").collect()} == kept
     assert plan_upkeep(spark, warehouse, KEEP, soon).snapshots == 0
 

@@ -20,19 +20,21 @@ BATCH = BatchName(stream="s", number=1)
 
 def row(number: int, at: datetime = MOMENT) -> dict[str, Any]:
     of_snapshot = {"cluster_id": "c", "broker_id": number, "taken_at": at, "snapshot_id": f"{number:x}"}
-    return of_snapshot | {"source": "guard", "taken_on": at.date(), "path": f"/{number}", "file_bytes": 1, "rows": 1}
+    counts = {f"{section}_rows": 1 for section in ("volumes", "topics", "logs", "segments")}
+    of_file = {"path": f"/{number}", "file_bytes": 1, "made_by": "a test", "ingested_at": MOMENT}
+    return of_snapshot | {"source": "guard", "taken_on": at.date()} | of_file | counts
 
 
 def written(warehouse: Warehouse, wanted: Wanted) -> list[int]:
-    return sorted(warehouse.select(Table.SEGMENT_SNAPSHOTS, ["broker_id"], wanted).column(0).to_pylist())
+    return sorted(warehouse.select(Table.SNAPSHOTS, ["broker_id"], wanted).column(0).to_pylist())
 
 
 def test_a_batch_is_in_a_table_once_however_often_it_is_committed(tmp_path: Path) -> None:
     warehouse = Warehouse(str(tmp_path / "ware house"))
     for batch in (BATCH, BATCH, BatchName(stream="s", number=2), BatchName(stream="other", number=1)):
-        warehouse.append([row(1)], Table.SEGMENT_SNAPSHOTS, batch)
+        warehouse.write([row(1)], Table.SNAPSHOTS, "append", batch)
 
-    found = warehouse.opened(Table.SEGMENT_SNAPSHOTS)
+    found = warehouse.opened(Table.SNAPSHOTS)
 
     assert found is not None
     assert found.count() == 3
@@ -42,7 +44,7 @@ def test_a_batch_is_in_a_table_once_however_often_it_is_committed(tmp_path: Path
 
 def test_rows_are_found_by_their_day_and_snapshot(tmp_path: Path) -> None:
     warehouse = Warehouse(str(tmp_path))
-    warehouse.append([row(1), row(2, MOMENT - timedelta(days=1)), row(3)], Table.SEGMENT_SNAPSHOTS, BATCH)
+    warehouse.write([row(1), row(2, MOMENT - timedelta(days=1)), row(3)], Table.SNAPSHOTS, "append", BATCH)
 
     assert written(warehouse, Wanted(since=date(2026, 1, 31))) == [1, 3]
     assert written(warehouse, Wanted(days=[date(2026, 1, 30)])) == [2]
@@ -64,8 +66,8 @@ def test_an_overwritten_table_has_the_new_rows_alone(tmp_path: Path) -> None:
 
 def test_bounds_hold_every_value_although_delta_keeps_milliseconds(tmp_path: Path) -> None:
     warehouse = Warehouse(str(tmp_path))
-    warehouse.append([row(1)], Table.SEGMENT_SNAPSHOTS, BATCH)
-    found = warehouse.opened(Table.SEGMENT_SNAPSHOTS)
+    warehouse.write([row(1)], Table.SNAPSHOTS, "append", BATCH)
+    found = warehouse.opened(Table.SNAPSHOTS)
     assert found is not None
 
     (added,) = pa.table(found.get_add_actions(flatten=True)).to_pylist()
@@ -85,17 +87,17 @@ def test_a_table_without_a_row_is_a_table(tmp_path: Path, times: int) -> None:
 
 
 def test_a_table_of_an_older_version_gets_the_columns_that_were_added_since(tmp_path: Path) -> None:
-    old = ARROW[Table.SEGMENT_SNAPSHOTS]
-    older = pa.Table.from_pylist([row(1)], schema=old).drop_columns(["file_bytes", "rows"])
-    write_deltalake(str(tmp_path / "segment_snapshots"), older, partition_by=["taken_on"])
+    old = ARROW[Table.SNAPSHOTS]
+    older = pa.Table.from_pylist([row(1)], schema=old).drop_columns(["file_bytes", "segments_rows"])
+    write_deltalake(str(tmp_path / "snapshots"), older, partition_by=["taken_on"])
     warehouse = Warehouse(str(tmp_path))
-    before = warehouse.select(Table.SEGMENT_SNAPSHOTS, ["broker_id", "rows"]).to_pylist()
+    before = warehouse.select(Table.SNAPSHOTS, ["broker_id", "segments_rows"]).to_pylist()
 
-    warehouse.append([row(2)], Table.SEGMENT_SNAPSHOTS, BATCH)
+    warehouse.write([row(2)], Table.SNAPSHOTS, "append", BATCH)
 
-    found = warehouse.select(Table.SEGMENT_SNAPSHOTS, ["broker_id", "rows"]).to_pylist()
-    assert before == [{"broker_id": 1, "rows": None}]
-    assert sorted(found, key=lambda each: each["broker_id"]) == [*before, {"broker_id": 2, "rows": 1}]
+    found = warehouse.select(Table.SNAPSHOTS, ["broker_id", "segments_rows"]).to_pylist()
+    assert before == [{"broker_id": 1, "segments_rows": None}]
+    assert sorted(found, key=lambda each: each["broker_id"]) == [*before, {"broker_id": 2, "segments_rows": 1}]
 
 
 def test_an_overwritten_table_has_the_columns_of_now(tmp_path: Path) -> None:
@@ -108,3 +110,33 @@ def test_an_overwritten_table_has_the_columns_of_now(tmp_path: Path) -> None:
     assert found is not None
     assert [each.name for each in found.schema().fields] == GOLD[Table.FORECAST].names
     assert found.count() == 0
+
+
+def test_old_versions_of_a_table_that_is_written_whole_go_after_some_hours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = Warehouse(str(tmp_path))
+
+    def overwrite(times: int) -> int:
+        for number in range(times):
+            refused = {"path": f"/{number}", "reason": "late", "detail": "x", "seen_at": MOMENT}
+            warehouse.write([refused], Table.QUARANTINE, "overwrite")
+        return len(list(tmp_path.rglob("part-*.parquet")))
+
+    young = overwrite(13)
+    monkeypatch.setattr("brimline.fleet.tables.warehouse.OLD_VERSIONS_HOURS", 0)
+    old = overwrite(12)
+
+    assert young == 13
+    assert old < 13
+    assert warehouse.select(Table.QUARANTINE, ["path"]).to_pylist() == [{"path": "/11"}]
+
+
+def test_what_is_appended_to_keeps_its_old_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brimline.fleet.tables.warehouse.OLD_VERSIONS_HOURS", 0)
+    warehouse = Warehouse(str(tmp_path))
+
+    for number in range(13):
+        warehouse.write([row(number)], Table.SNAPSHOTS, "append")
+
+    assert written(warehouse, Wanted()) == list(range(13))

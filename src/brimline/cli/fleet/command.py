@@ -19,6 +19,7 @@ COMMANDS = {
     "collect": ("pyarrow",),
     "run": ("pyspark", "delta", "pyarrow", "pandas"),
     "show": ("deltalake",),
+    "plot": ("deltalake",),
     "simulate": ("pyarrow", "deltalake"),
     "maintain": ("pyspark", "delta", "pyarrow"),
     "synth": ("pyarrow",),

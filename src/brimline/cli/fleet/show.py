@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     with writing_to(sys.stdout, utf_8=output != "table") as out:
         from brimline.cli.fleet.tables import write_shown
 
-        write_shown(shown, out, output)
+        write_shown(shown, out, output, [name for name, _ in args.sort])
     return ExitCode.DONE
 
 

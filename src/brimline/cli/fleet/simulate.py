@@ -79,7 +79,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         metavar="FOLDER",
         help="write what a ceiling would delete now as plans for brimline reclaim",
     )
-    add("--processes", type=_PROCESSES, metavar="N", help="at work side by side (default: one for each core)")
+    add(
+        "--processes",
+        type=_PROCESSES,
+        metavar="N",
+        help="at work side by side (default: one for each core; for a small fleet, one)",
+    )
     add("--master", metavar="URL", help="let Spark do it: local[N], spark://host:port or sc://host:port")
     add_top(parser, "topics")
     add("--output", choices=("table", "json"), default="table", help="for people or for programs; json has all topics")
@@ -103,9 +108,7 @@ def run(args: argparse.Namespace) -> int:
     what_if = WhatIf(**limits, days=args.days)
     files = [file for file in newest_files(args.warehouse) if _is_meant(file, args)]
     if not files:
-        raise BadInput(
-            "no broker with segments in the warehouse is meant: look at brimline fleet show segment_snapshots"
-        )
+        raise BadInput("no broker with segments in the warehouse is meant: look at brimline fleet show newest")
     found = _simulated(files, what_if, args)
     with writing_to(sys.stdout, utf_8=args.output != "table") as out:
         if args.output == "json":
@@ -147,11 +150,9 @@ def _runner(
 ) -> "Callable[[BrokerRows, Schema], Iterable[RecordBatch]]":
     """In this process or a few, or by Spark's tasks."""
     if args.master is None:
-        import os
+        from brimline.fleet.planner.tasks import processes_for, rows_locally
 
-        from brimline.fleet.planner.tasks import rows_locally
-
-        return lambda rows, _: rows_locally(files, rows, args.processes or os.cpu_count() or 1)
+        return lambda rows, _: rows_locally(files, rows, args.processes or processes_for(files))
     from functools import partial
 
     from brimline.fleet.planner.spark_tasks import batches_on_spark

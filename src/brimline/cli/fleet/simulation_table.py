@@ -93,16 +93,16 @@ def _columns(found: Simulation, topics: Sequence[TopicOutcome]) -> list[Column]:
     return [
         *([clusters] if has_clusters else []),
         Column("topic", [printable(topic.topic) for topic in topics], is_name=True),
-        Column("replicas", [human_count(topic.replicas) for topic in topics]),
+        Column("replicas", [human_count(topic.replicas) for topic in topics], is_spare=True),
         Column("now", [human_bytes(topic.bytes) for topic in topics]),
-        Column("a day", [human_bytes(topic.bytes_a_day) for topic in topics]),
+        Column("a day", [human_bytes(topic.bytes_a_day) for topic in topics], is_spare=True),
         Column("by retention", [_size(topic.by_retention_bytes) for topic in topics]),
         Column("by ceiling", [_size(topic.by_ceiling_bytes) for topic in topics]),
         Column("from", [_day(topic.ceiling_on_day) for topic in topics], is_left=True),
         Column("refused", [_size(topic.refused_bytes) for topic in topics]),
         Column("from", [_day(topic.refused_on_day) for topic in topics], is_left=True),
-        Column("oldest now", [_age(found.now_ms, topic.oldest_ms) for topic in topics]),
-        Column("then", [_age_then(found, topic) for topic in topics]),
+        Column("oldest now", [_age(found.now_ms, topic.oldest_ms) for topic in topics], is_spare=True),
+        Column("then", [_age_then(found, topic) for topic in topics], is_spare=True),
     ]
 
 

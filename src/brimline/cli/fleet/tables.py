@@ -22,13 +22,14 @@ _UPRIGHT = 4
 _GAP = "  "
 
 
-def write_shown(shown: Shown, out: TextIO, output: str) -> None:
+def write_shown(shown: Shown, out: TextIO, output: str, sorted_by: Sequence[str] = ()) -> None:
+    """``sorted_by``: columns that a narrow terminal keeps."""
     if output == "json":
         _write_json(shown, out)
     elif output == "csv":
         _write_csv(shown, out)
     else:
-        draw(shown, console_on(out), glyphs_for(out))
+        draw(shown, console_on(out), glyphs_for(out), sorted_by)
 
 
 def write_list(tables: Sequence[tuple[Table, int]], out: TextIO, output: str) -> None:
@@ -62,7 +63,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def draw(shown: Shown, console: Console, glyphs: Glyphs) -> None:
+def draw(shown: Shown, console: Console, glyphs: Glyphs, sorted_by: Sequence[str] = ()) -> None:
     """A terminal's width is kept: columns that do not fit are left out, and it says which."""
     cells = [[_cell(name, row[place]) for row in shown.rows] for place, name in enumerate(shown.columns)]
     is_number = [all(isinstance(row[place], int | float | None) for row in shown.rows) for place in range(len(cells))]
@@ -70,15 +71,16 @@ def draw(shown: Shown, console: Console, glyphs: Glyphs) -> None:
         min(max([len(name), *map(len, column)]), _WIDEST if console.is_terminal else 10**6)
         for name, column in zip(shown.columns, cells, strict=True)
     ]
-    fitting = _fitting(widths, console.width) if console.is_terminal else len(widths)
-    if fitting < len(widths) and 0 < len(shown.rows) <= _UPRIGHT:
+    kept = [shown.columns.index(name) for name in sorted_by if name in shown.columns]
+    fitting = _fitting(widths, console.width, kept) if console.is_terminal else list(range(len(widths)))
+    if len(fitting) < len(widths) and 0 < len(shown.rows) <= _UPRIGHT:
         _draw_upright(shown, cells, console, glyphs)
         return
     lines = [list(shown.columns), *map(list, zip(*cells, strict=True))] if shown.rows else [list(shown.columns)]
     for number, line in enumerate(lines):
         drawn = _GAP.join(
-            _aligned(glyphs.without_middle(cell, width), width, right=right)
-            for cell, width, right in list(zip(line, widths, is_number, strict=True))[:fitting]
+            _aligned(glyphs.without_middle(line[place], widths[place]), widths[place], right=is_number[place])
+            for place in fitting
         )
         console.print(Text(drawn.rstrip(), "" if number else "bold"), soft_wrap=True)
     for note in _notes(shown, fitting):
@@ -96,28 +98,32 @@ def _draw_upright(shown: Shown, cells: list[list[str]], console: Console, glyphs
             line.append(_GAP + glyphs.without_middle(cell, width).ljust(width), "not bold")
         line.rstrip()
         console.print(line, soft_wrap=True)
-    for note in _notes(shown, len(shown.columns)):
+    for note in _notes(shown, range(len(shown.columns))):
         console.print(Text(note, "dim"), soft_wrap=True)
 
 
-def _notes(shown: Shown, fitting: int) -> list[str]:
+def _notes(shown: Shown, fitting: Sequence[int]) -> list[str]:
     notes = []
     if len(shown.rows) < shown.total:
         notes.append(f"{human_count(len(shown.rows))} of {human_count(shown.total)} rows; --all shows the others")
-    if fitting < len(shown.columns):
-        notes.append(f"no room for {', '.join(shown.columns[fitting:])}; --columns chooses")
+    left_out = [name for place, name in enumerate(shown.columns) if place not in fitting]
+    if left_out:
+        notes.append(f"no room for {', '.join(left_out)}; --columns chooses")
     return notes
 
 
-def _fitting(widths: Sequence[int], room: int) -> int:
-    """How many columns fit; one is always shown."""
-    used, count = 0, 0
-    for width in widths:
-        used += width + (len(_GAP) if count else 0)
-        if used > room and count:
+def _fitting(widths: Sequence[int], room: int, kept: Sequence[int]) -> list[int]:
+    """Which columns fit: the first ones, and ``kept``; the very first is always shown."""
+    chosen = {0, *kept}
+    used = sum(widths[place] + len(_GAP) for place in chosen) - len(_GAP)
+    for place, width in enumerate(widths):
+        if place in chosen:
+            continue
+        used += width + len(_GAP)
+        if used > room:
             break
-        count += 1
-    return count
+        chosen.add(place)
+    return sorted(chosen)
 
 
 def _aligned(text: str, width: int, *, right: bool) -> str:

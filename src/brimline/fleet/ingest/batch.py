@@ -3,9 +3,9 @@
 Spark's tasks open each file once, examine it, and write its rows to data files; what they found comes back to the
 driver, which judges and commits. The order of the commits is what makes it exactly once. First the refused files go to
 ``quarantine``: from then on they stay refused, whatever the clock says when the batch is done again. Then the rows,
-table by table, each commit carrying the batch's number. Last ``snapshots``: a row there says that all rows of the file
-are in the tables. A batch that was cut short anywhere is done again from the start, with the same files, and every
-commit that had happened does nothing.
+table by table, each commit carrying the batch's number, and what is newest of each broker. Last ``snapshots``: a row
+there says that all rows of the file are in the tables. A batch that was cut short anywhere is done again from the
+start, with the same files, and every commit that had happened does nothing.
 
 A task cannot know that two files are one snapshot. When it turns out that rows were written which nobody wants, the
 files are done again without them: that is rare, and nothing was committed yet.
@@ -25,6 +25,7 @@ from brimline.fleet.ingest.judge import Accepted, FileVerdict, Known, RefusedFil
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DATA_FILE, DataFile, DataFiles, data_files, described, remove_files
+from brimline.fleet.tables.manifest import newest, with_snapshots
 from brimline.fleet.tables.schemas import ARROW
 from brimline.fleet.tables.warehouse import BatchName, Wanted, Warehouse, quoted
 from brimline.landing.header import Header
@@ -75,17 +76,15 @@ def take_batch(spark: SparkSession, warehouse: Warehouse, batch: Batch) -> FileV
 def _commit(warehouse: Warehouse, verdict: FileVerdict, files: Sequence[DataFile], batch: Batch) -> None:
     accepted, refused = verdict.accepted, verdict.refused
     if refused:
-        warehouse.append([_quarantine_row(each, batch.now) for each in refused], Table.QUARANTINE, batch.name)
+        rows = [_quarantine_row(each, batch.now) for each in refused]
+        warehouse.write(rows, Table.QUARANTINE, "append", batch.name)
     if not accepted:
         return
     for table in SECTION_TABLES:
-        of_table = [each for each in files if each.table is table]
-        if of_table or table is not Table.TOPIC_AGES:
-            warehouse.commit(table, of_table, "append", batch.name)
-    with_segments = [_segment_snapshot_row(each) for each in accepted if each.header.sections[SEGMENTS].rows]
-    if with_segments:
-        warehouse.append(with_segments, Table.SEGMENT_SNAPSHOTS, batch.name)
-    warehouse.append([_snapshot_row(each, batch.now) for each in accepted], Table.SNAPSHOTS, batch.name)
+        warehouse.commit(table, [each for each in files if each.table is table], "append", batch.name)
+    rows = [_snapshot_row(each, batch.now) for each in accepted]
+    warehouse.write(with_snapshots(newest(warehouse.place), rows), Table.NEWEST, "overwrite", batch.name)
+    warehouse.write(rows, Table.SNAPSHOTS, "append", batch.name)
 
 
 def _known_before(warehouse: Warehouse, paths: Sequence[str]) -> Known:
@@ -201,11 +200,6 @@ def _snapshot_row(file: Accepted, now: datetime) -> dict[str, object]:
         c.LOGS_ROWS: sections[LOGS].rows,
         c.SEGMENTS_ROWS: sections[SEGMENTS].rows,
     }
-
-
-def _segment_snapshot_row(file: Accepted) -> dict[str, object]:
-    rows = {c.PATH: file.path, c.FILE_BYTES: file.file_bytes, c.ROWS: file.header.sections[SEGMENTS].rows}
-    return _of_snapshot(file.header) | rows
 
 
 def _quarantine_row(file: RefusedFile, now: datetime) -> dict[str, object]:

@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 from pyarrow import fs
 
-from brimline.fleet.session.errors import LandingFailed
+from brimline.fleet.session.errors import LandingFailed, said_by_store
 from brimline.fleet.tables.landing_paths import below, file_system
 from brimline.landing.header import DAY, ROOT, SUFFIX
 from brimline.model.reclaim import AN_HOUR_MS
@@ -132,4 +132,4 @@ class _Place:
 
 
 def _failed(landing: str, error: Exception) -> LandingFailed:
-    return LandingFailed(f"the landing place {landing} cannot be listed: {' '.join(str(error).split())}")
+    return LandingFailed(f"the landing place {landing} cannot be listed: {said_by_store(landing, error)}")

@@ -22,10 +22,11 @@ from pyarrow import fs
 
 from brimline.documents.codec import read_json
 from brimline.fleet.ingest.file import SECTION_TABLES
-from brimline.fleet.session.errors import FleetError
+from brimline.fleet.session.errors import FleetError, said_by_store
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.landing_paths import file_system
+from brimline.fleet.tables.manifest import newest_of
 from brimline.fleet.tables.warehouse import BatchName, Warehouse, quoted
 
 _FILE = "memory.json"
@@ -59,7 +60,8 @@ def remembered(warehouse: Warehouse) -> Memory:
         memory = Memory(stream=f"brimline-{uuid4().hex}")
         remember(warehouse, memory)
     except (OSError, pa.ArrowException, DeltaError) as error:
-        raise FleetError(f"the warehouse {warehouse.place} cannot be used: {' '.join(str(error).split())}") from error
+        why = said_by_store(warehouse.place, error)
+        raise FleetError(f"the warehouse {warehouse.place} cannot be used: {why}") from error
     return memory
 
 
@@ -89,9 +91,11 @@ def _from_json(text: str, path: str) -> Memory:
 def remove_unfinished(warehouse: Warehouse) -> None:
     """Rows of snapshots that ``snapshots`` does not have: it is written last, so their batch was never finished."""
     finished = set(warehouse.select(Table.SNAPSHOTS, [c.SNAPSHOT_ID]).column(0).to_pylist())
-    for table in (*SECTION_TABLES, Table.SEGMENT_SNAPSHOTS):
+    for table in SECTION_TABLES:
         held = warehouse.select(table, [c.SNAPSHOT_ID]).column(0).to_pylist()
         unfinished = sorted(set(held) - finished)
         found = warehouse.opened(table)
         if unfinished and found is not None:
             found.delete(f"{c.SNAPSHOT_ID} IN ({', '.join(map(quoted, unfinished))})")
+    if warehouse.exists(Table.NEWEST):
+        warehouse.write(newest_of(warehouse.place), Table.NEWEST, "overwrite")

@@ -1,6 +1,6 @@
 """What the jobs of a round read, each table and each choice once: five jobs ask for the newest snapshots alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -8,10 +8,10 @@ from functools import cached_property
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from brimline.fleet.jobs.newest import newest_of_each_broker
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.warehouse import Wanted, Warehouse
+from brimline.fleet.tables.manifest import Row, newest
+from brimline.fleet.tables.warehouse import Wanted, Warehouse, together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,8 @@ class Inputs:
     def kept(self, rows: DataFrame) -> DataFrame:
         """The same rows, computed once although they are used several times."""
         if self.is_small:
-            return self.spark.createDataFrame(rows.toArrow(), rows.schema)
+            found = rows.toArrow()
+            return together(self.spark.createDataFrame(found, rows.schema), len(found))
         self._kept.append(rows.persist())
         return self._kept[-1]
 
@@ -55,9 +56,15 @@ class Inputs:
             self._kept.pop().unpersist()
 
     @cached_property
+    def newest(self) -> Sequence[Row]:
+        """Of each broker."""
+        return newest(self.warehouse.place)
+
+    @cached_property
     def _newest(self) -> Wanted:
-        rows = newest_of_each_broker(self.all(Table.SNAPSHOTS)).select(c.TAKEN_ON, c.SNAPSHOT_ID).collect()
-        return Wanted(days=sorted({row[c.TAKEN_ON] for row in rows}), snapshots=[row[c.SNAPSHOT_ID] for row in rows])
+        moments = [row[c.TAKEN_AT] for row in self.newest]
+        days = {moment.astimezone(UTC).date() for moment in moments if isinstance(moment, datetime)}
+        return Wanted(days=sorted(days), snapshots=[str(row[c.SNAPSHOT_ID]) for row in self.newest])
 
     def _once(self, name: tuple[str, ...], read: Callable[[], DataFrame]) -> DataFrame:
         if name not in self._read:

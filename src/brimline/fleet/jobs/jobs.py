@@ -4,7 +4,7 @@ Only here are tables read and is anything carried out; the transforms take no se
 interrupted has written nothing: its table is overwritten in one go at the end, and the rerun gives the same rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -17,7 +17,7 @@ from brimline.fleet.ingest.findings import findings
 from brimline.fleet.jobs import forecast, tier_overlap
 from brimline.fleet.jobs.fleet_summary import fleet_summary
 from brimline.fleet.jobs.inputs import Inputs
-from brimline.fleet.jobs.newest import newest_of_each_broker, of_snapshots, sampled
+from brimline.fleet.jobs.moments import of_snapshots, sampled
 from brimline.fleet.jobs.reclaim_plan import gains_on_peers, reclaim_plan
 from brimline.fleet.jobs.retention_pressure import retention_pressure
 from brimline.fleet.jobs.volume_pressure import volume_pressure
@@ -27,6 +27,7 @@ from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.gold_schemas import GOLD, OWN_PLAN
+from brimline.fleet.tables.manifest import planned_from
 from brimline.fleet.tables.warehouse import Wanted
 
 
@@ -37,10 +38,10 @@ class Job:
     """To the rows of the table."""
 
 
-def run_job(job: Job, inputs: Inputs) -> int:
-    """The table as of now, in place of the one before; how many rows it has."""
+def run_job(job: Job, inputs: Inputs, told: Mapping[str, str] | None = None) -> int:
+    """The table as of now, in place of the one before; how many rows it has. ``told``: what its commit says."""
     try:
-        return inputs.warehouse.overwrite(conformed(job.run(inputs), GOLD[job.name]), job.name)
+        return inputs.warehouse.overwrite(conformed(job.run(inputs), GOLD[job.name]), job.name, told)
     finally:
         inputs.forget()
 
@@ -74,7 +75,7 @@ def run_retention_pressure(inputs: Inputs) -> DataFrame:
 
 
 def run_reclaim_plan(inputs: Inputs) -> DataFrame:
-    files = snapshot_files(newest_of_each_broker(inputs.all(Table.SEGMENT_SNAPSHOTS)))
+    files = planned_from(inputs.newest)
     own = inputs.kept(rows_on_spark(inputs.spark, files, PLAN, OWN_PLAN))
     wanted = Wanted(days=sorted({_day(each) for each in files}), snapshots=[each.snapshot_id for each in files])
     replicas = inputs.warehouse.read(inputs.spark, Table.REPLICAS, wanted)
@@ -90,23 +91,6 @@ def run_forecast(inputs: Inputs) -> DataFrame:
 def run_fleet_summary(inputs: Inputs) -> DataFrame:
     made = (Table.VOLUME_PRESSURE, Table.TIER_OVERLAP, Table.RETENTION_PRESSURE, Table.RECLAIM_PLAN, Table.QUARANTINE)
     return fleet_summary(*(inputs.all(table) for table in made))
-
-
-def snapshot_files(newest: DataFrame) -> Sequence[SnapshotFile]:
-    """The manifest's rows where they are needed: a name for each broker."""
-    taken_at_ms = F.unix_millis(c.TAKEN_AT).alias("taken_at_ms")
-    rows = newest.select(c.PATH, c.ROWS, c.CLUSTER_ID, c.BROKER_ID, c.SNAPSHOT_ID, taken_at_ms).collect()
-    return [
-        SnapshotFile(
-            path=row[c.PATH],
-            segments=row[c.ROWS],
-            cluster_id=row[c.CLUSTER_ID],
-            broker_id=row[c.BROKER_ID],
-            snapshot_id=row[c.SNAPSHOT_ID],
-            taken_at_ms=row["taken_at_ms"],
-        )
-        for row in rows
-    ]
 
 
 def _names(inputs: Inputs, files: Sequence[SnapshotFile]) -> DataFrame:

@@ -18,7 +18,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from brimline.fleet.jobs.newest import is_stale
+from brimline.fleet.jobs.moments import is_stale
 from brimline.fleet.planner.gains import gain_rows
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.gold_schemas import OWN_PLAN, PEER_GAINS, RECLAIM_PLAN

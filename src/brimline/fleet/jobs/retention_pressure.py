@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from brimline.fleet.jobs.disk_rules import hundred_times_over
-from brimline.fleet.jobs.newest import is_stale
+from brimline.fleet.jobs.moments import is_stale
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.gold_schemas import RETENTION_PRESSURE
 from brimline.model.partitions import USE_RETENTION_BYTES

@@ -1,12 +1,15 @@
 """A whole round: what has landed is taken in, then every table that answers is made anew. One session for all rounds.
 
+Where nothing landed the tables stay as they are (``standing``).
+
 Nothing here needs to be undone. The ingest goes on where it was, and a gold table is the old one until the new one is
 whole; so a run may be interrupted anywhere, and the next one does what is left. A job that fails leaves its own table
 as it was and is named; the others go on.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -18,9 +21,10 @@ from pyspark.sql import SparkSession
 from brimline.fleet.ingest.ingest import FILES_PER_BATCH, IngestReport, ingest
 from brimline.fleet.jobs.inputs import Inputs
 from brimline.fleet.jobs.jobs import JOBS, Job, run_job
+from brimline.fleet.jobs.standing import made_from, stand
 from brimline.fleet.session.errors import JobFailed, LandingFailed, SparkGone, said_by
-from brimline.fleet.session.progress import Progress, RunStep
-from brimline.fleet.session.session import tune
+from brimline.fleet.session.progress import UNSEEN, Progress, RunStep
+from brimline.fleet.session.session import tuned
 from brimline.fleet.tables.warehouse import Warehouse
 
 
@@ -36,17 +40,32 @@ def run_round(
     spark: SparkSession,
     landing: str,
     warehouse: Warehouse,
-    progress: Progress,
+    progress: Progress = UNSEEN,
     *,
-    tasks: int,
+    tasks: int | None = None,
     now: datetime | None = None,
     files_per_batch: int = FILES_PER_BATCH,
     jobs: Sequence[Job] = JOBS,
 ) -> RoundReport:
-    """``now`` is the time that the tables speak of; by default that of the first job's beginning."""
-    failures: dict[str, str] = {}
-    report = None
-    tune(spark, is_small=True)  # the ingest has nothing for Spark to compile
+    """For notebooks too (docs/sql.md). Whoever calls it holds the warehouse (``only_run``).
+
+    ``tasks``: how many read files side by side, one for each core of this machine unless it is said; ``now``: the time
+    that the tables speak of, by default that of the first job's beginning. Raises ``FleetError``.
+    """
+    with tuned(spark, is_small=True):  # the ingest has nothing for Spark to compile
+        taken = _taken_in(spark, landing, warehouse, progress, tasks or os.cpu_count() or 1, files_per_batch)
+    inputs = Inputs(spark=spark, warehouse=warehouse, now=now or datetime.now(UTC), is_small=warehouse.is_small())
+    if stand(inputs, [job.name for job in jobs]):
+        with progress.step("tables") as step:
+            step.note = "nothing new, left as they are"
+        return taken
+    with tuned(spark, is_small=inputs.is_small):
+        return replace(taken, failures={**taken.failures, **_made(inputs, progress, jobs)})
+
+
+def _taken_in(
+    spark: SparkSession, landing: str, warehouse: Warehouse, progress: Progress, tasks: int, files_per_batch: int
+) -> RoundReport:
     with progress.step("ingest") as step:
         try:
             report = ingest(
@@ -57,22 +76,28 @@ def run_round(
                 files_per_batch=files_per_batch,
                 on_files=lambda files: progress.files(step, files),
             )
-            step.rows, step.note = report.rows, _ingest_note(report)
         except (LandingFailed, JobFailed) as error:
-            failures[step.name] = step.failure = str(error)
-    inputs = Inputs(spark=spark, warehouse=warehouse, now=now or datetime.now(UTC), is_small=warehouse.is_small())
-    tune(spark, is_small=inputs.is_small)
+            step.failure = str(error)
+            return RoundReport(ingest=None, failures={step.name: step.failure})
+        step.rows, step.note = report.rows, _ingest_note(report)
+        return RoundReport(ingest=report)
+
+
+def _made(inputs: Inputs, progress: Progress, jobs: Sequence[Job]) -> dict[str, str]:
+    """The tables; what failed, and why."""
+    failures: dict[str, str] = {}
+    told = made_from(inputs)
     for job in jobs:
         with progress.step(job.name.value) as step:
-            _run(job, inputs, step)
+            _run(job, inputs, step, told)
         if step.failure is not None:
             failures[step.name] = step.failure
-    return RoundReport(ingest=report, failures=failures)
+    return failures
 
 
-def _run(job: Job, inputs: Inputs, step: RunStep) -> None:
+def _run(job: Job, inputs: Inputs, step: RunStep, told: Mapping[str, str]) -> None:
     try:
-        step.rows = run_job(job, inputs)
+        step.rows = run_job(job, inputs, told)
     except Py4JNetworkError as error:
         raise SparkGone from error
     except (PySparkException, Py4JError, DeltaError, OSError, pa.ArrowException) as error:

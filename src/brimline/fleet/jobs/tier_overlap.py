@@ -17,7 +17,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from brimline.fleet.jobs.newest import is_stale
+from brimline.fleet.jobs.moments import is_stale
 from brimline.fleet.jobs.retention_pressure import with_configs
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.gold_schemas import TIER_OVERLAP

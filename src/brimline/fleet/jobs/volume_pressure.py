@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from brimline.decide.disk_state import DiskLimits
 from brimline.fleet.jobs import disk_rules
-from brimline.fleet.jobs.newest import age_seconds, is_stale
+from brimline.fleet.jobs.moments import age_seconds, is_stale
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.gold_schemas import VOLUME_PRESSURE
 from brimline.model.reclaim import CEILING_OFF

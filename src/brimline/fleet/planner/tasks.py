@@ -7,6 +7,7 @@ its own rows: it becomes a ``Failed`` that is named in them, and no task ends fo
 
 import heapq
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ SEGMENTS_PER_TASK = 1_000_000
 """About half a second of work: enough to hide what a task costs to start, little enough to even out."""
 FILES_PER_TASK = 200
 MOST_TASKS = 2_000
+_WORTH_A_POOL = SEGMENTS_PER_TASK
+"""Of segments in all: with fewer, processes take longer to start than to work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,11 @@ class BrokerRows:
 
 
 Files: TypeAlias = Sequence[SnapshotFile]
+
+
+def processes_for(files: Files) -> int:
+    """One for each core, unless the work is done before others have started."""
+    return (os.cpu_count() or 1) if sum(file.segments for file in files) > _WORTH_A_POOL else 1
 
 
 def rows_locally(files: Files, rows: BrokerRows, processes: int = 1) -> Iterator[pa.RecordBatch]:

@@ -41,6 +41,23 @@ class SparkGone(FleetError):
         super().__init__("Spark's JVM has ended; the next run goes on where this one was")
 
 
+_NO_LOGIN = re.compile(
+    # Where machines of a cloud ask for credentials; elsewhere nothing answers there
+    r"169\.254\.|credential|access.?denied|invalid.?access.?key|signature.?does.?not.?match|403 Forbidden|code 403",
+    re.IGNORECASE,
+)
+
+
+def said_by_store(place: str, error: Exception) -> str:
+    """What went wrong with a place, in one line. An object store that lets nobody in says it in a page of its own."""
+    if place.startswith(("s3:", "s3a:")) and _NO_LOGIN.search(str(error)):
+        return (
+            "S3 does not let this process in; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role of this "
+            "machine, and AWS_REGION"
+        )
+    return " ".join(str(error).split())
+
+
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)
 _HANDED_ON = "An exception was thrown"
 _CALLED = "An error occurred while calling"

@@ -80,3 +80,11 @@ class Progress:
     def files(self, step: RunStep, count: int) -> None:
         step.files = count
         self._display.show(step)
+
+
+class _Unseen:
+    def show(self, step: RunStep) -> None:
+        """Nobody looks."""
+
+
+UNSEEN = Progress(_Unseen())

@@ -53,17 +53,27 @@ _ALONE = {
 
 # Measured on three brokers: compiling what is run once takes most of the time of a small table.
 _FOR_SMALL = {
-    "spark.sql.codegen.wholeStage": ("false", "true"),
-    "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # It would plan anew, and start a job, after each shuffle
-    "spark.sql.adaptive.enabled": ("false", "true"),
+    "spark.sql.adaptive.enabled": "false",
+    # A job of its own for each side of a join that is sent round
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 
 
-def tune(spark: SparkSession, *, is_small: bool) -> None:
-    """For the queries that follow: over few rows, what Spark does to be fast costs more than the query."""
-    for key, (small, large) in _FOR_SMALL.items():
-        spark.conf.set(key, small if is_small else large)
+@contextmanager
+def tuned(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+    """For queries over few rows what Spark does to be fast costs more than the query. Then the session is as it was."""
+    before = {key: spark.conf.get(key) for key in _FOR_SMALL} if is_small else {}
+    try:
+        for key in before:
+            spark.conf.set(key, _FOR_SMALL[key])
+        yield
+    finally:
+        with suppress(Py4JError, PySparkException, OSError):  # it may be gone
+            for key, value in before.items():
+                spark.conf.set(key, str(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,8 @@ class Table(StrEnum):
     VOLUMES = "volumes"
     REPLICAS = "replicas"
     TOPIC_CONFIGS = "topic_configs"
-    TOPIC_AGES = "topic_ages"
-    SEGMENT_SNAPSHOTS = "segment_snapshots"
     SNAPSHOTS = "snapshots"
+    NEWEST = "newest"
     QUARANTINE = "quarantine"
     THINNED = "thinned"
     # Gold: what follows from it, overwritten by each run
@@ -31,9 +30,8 @@ _SENTENCES = {
     Table.VOLUMES: "every log dir of every snapshot: bytes of its volume, state, thresholds",
     Table.REPLICAS: "every replica's folder of every snapshot: sizes, offsets, percentages",
     Table.TOPIC_CONFIGS: "every topic of every snapshot: id, retention, clean-up, tiering",
-    Table.TOPIC_AGES: "how much of each topic was how old: segments and bytes by days of age",
-    Table.SEGMENT_SNAPSHOTS: "the landed files that hold segments: the planner reads the newest of each broker",
     Table.SNAPSHOTS: "every accepted snapshot: when, from whom, how many rows",
+    Table.NEWEST: "the newest snapshot of each broker, and the file with segments that the planner reads",
     Table.QUARANTINE: "every refused file, and why",
     Table.THINNED: "up to which day history has been thinned: what comes from before that, comes too late",
     Table.FINDINGS: "what is odd about the input: devices that changed, topics made anew, two clusters with one id",

@@ -68,12 +68,7 @@ OLDEST_TIMESTAMP_MS = "oldest_timestamp_ms"
 BYTES_PERCENT = "bytes_percent"
 MS_PERCENT = "ms_percent"
 
-# topic_ages
-MIN_AGE_DAYS = "min_age_days"
-LOG_BYTES = "log_bytes"
-ALLOCATED_BYTES = "allocated_bytes"
-
-# snapshots, segment_snapshots, quarantine
+# snapshots, newest, quarantine
 PATH = "path"
 FILE_BYTES = "file_bytes"
 MADE_BY = "made_by"
@@ -82,7 +77,9 @@ VOLUMES_ROWS = "volumes_rows"
 TOPICS_ROWS = "topics_rows"
 LOGS_ROWS = "logs_rows"
 SEGMENTS_ROWS = "segments_rows"
-ROWS = "rows"
+SEGMENTS_PATH = "segments_path"
+SEGMENTS_SNAPSHOT_ID = "segments_snapshot_id"
+SEGMENTS_TAKEN_AT = "segments_taken_at"
 REASON = "reason"
 DETAIL = "detail"
 SEEN_AT = "seen_at"

@@ -10,10 +10,12 @@ safe limit.
 It first says what it would do; whether it does it is the caller's word.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from urllib.parse import unquote
 
+from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
@@ -21,11 +23,14 @@ from brimline.fleet.session.errors import FleetError
 from brimline.fleet.session.progress import Progress
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.landing_paths import file_system
+from brimline.fleet.tables.landing_paths import file_system, is_uri
+from brimline.fleet.tables.manifest import newest, planned_from, since
+from brimline.fleet.tables.schemas import BRONZE
 from brimline.fleet.tables.warehouse import Warehouse
+from brimline.landing.header import DAY
 
 VACUUM_HOURS = 168
-_HISTORY = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS, Table.TOPIC_AGES, Table.SEGMENT_SNAPSHOTS)
+_HISTORY = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS)
 _OF_BROKER = (c.CLUSTER_ID, c.BROKER_ID)
 
 
@@ -60,8 +65,9 @@ def plan_upkeep(spark: SparkSession, warehouse: Warehouse, keep: Keep, now: date
     snapshots = warehouse.read(spark, Table.SNAPSHOTS)
     rows = F.col(c.VOLUMES_ROWS) + F.col(c.TOPICS_ROWS) + F.col(c.LOGS_ROWS)
     gone = superfluous(snapshots, keep, now).agg(F.count("*"), F.sum(rows)).collect()[0]
-    manifest = warehouse.read(spark, Table.SEGMENT_SNAPSHOTS)
-    landed = _still_landed(no_longer_needed(snapshots, manifest, keep, now).select(c.PATH, c.FILE_BYTES))
+    planned = [each.path for each in planned_from(newest(warehouse.place))]
+    old = no_longer_needed(snapshots, planned, keep, now).select(c.PATH, c.FILE_BYTES).collect()
+    landed = still_landed((row[c.PATH], row[c.FILE_BYTES]) for row in old)
     return Upkeep(
         snapshots=gone[0],
         rows=gone[1] or 0,
@@ -86,13 +92,11 @@ def superfluous(snapshots: DataFrame, keep: Keep, now: datetime) -> DataFrame:
     )
 
 
-def no_longer_needed(snapshots: DataFrame, manifest: DataFrame, keep: Keep, now: datetime) -> DataFrame:
-    """Accepted files that are old enough, without each broker's newest one that has segments."""
-    newest = F.row_number().over(Window.partitionBy(*_OF_BROKER).orderBy(F.desc(c.TAKEN_AT), F.desc(c.SNAPSHOT_ID)))
-    planned_from = manifest.withColumn("place", newest).where(F.col("place") == 1).select(c.PATH)
+def no_longer_needed(snapshots: DataFrame, planned: Sequence[str], keep: Keep, now: datetime) -> DataFrame:
+    """Accepted files that are old enough, without those that the planner reads."""
     before = now - timedelta(days=keep.landing_days)
     old = snapshots.where((F.col(c.TAKEN_AT) < F.lit(before)) & (F.col(c.INGESTED_AT) < F.lit(before)))
-    return old.join(planned_from, on=c.PATH, how="left_anti")
+    return old.where(~F.col(c.PATH).isin(list(planned)))
 
 
 def carry_out(
@@ -104,14 +108,17 @@ def carry_out(
     with progress.step("remove landed files") as step:
         step.note = f"{_remove(upkeep.landed_files)} files"
     for table in _present(warehouse):
-        with progress.step(f"compact {table.value}") as step:
-            step.note = _compact(spark, warehouse, table)
+        if table in BRONZE:  # the others are made anew by the next run
+            with progress.step(f"compact {table.value}") as step:
+                step.note = _compact(spark, warehouse, table)
         spark.sql(f"VACUUM delta.`{warehouse.path(table)}` RETAIN {VACUUM_HOURS} HOURS").collect()
 
 
 def _thin(spark: SparkSession, warehouse: Warehouse, keep: Keep, now: datetime) -> int:
     """The day that history is closed before is written first: nothing that lands meanwhile can be thinned by half."""
-    warehouse.append([{c.CLOSED_BEFORE: _raw_from(keep, now), c.THINNED_AT: now}], Table.THINNED)
+    warehouse.write([{c.CLOSED_BEFORE: _raw_from(keep, now), c.THINNED_AT: now}], Table.THINNED, "append")
+    whole_days = datetime.combine(_hourly_from(keep, now), time(), UTC)
+    warehouse.write(since(newest(warehouse.place), whole_days), Table.NEWEST, "overwrite")
     gone = superfluous(warehouse.read(spark, Table.SNAPSHOTS), keep, now).select(c.TAKEN_ON, c.SNAPSHOT_ID).collect()
     names = [(row[c.TAKEN_ON], row[c.SNAPSHOT_ID]) for row in gone]
     rows = sum(_delete(spark, warehouse, table, names) for table in _HISTORY if warehouse.exists(table))
@@ -141,14 +148,32 @@ def _present(warehouse: Warehouse) -> Iterator[Table]:
     return (table for table in Table if warehouse.exists(table))
 
 
-def _still_landed(files: DataFrame) -> list[tuple[str, int]]:
-    """The manifest remembers files that went long ago."""
+def still_landed(files: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Of files and their sizes those that are there: history remembers files that went long ago.
+
+    Not each is asked for: the folder of each broker is listed once, with the folders of its days.
+    """
+    brokers: dict[str, list[tuple[str, str, int]]] = {}
+    for path, size in files:
+        folder, name = _in_folder_of_broker(path)
+        brokers.setdefault(folder, []).append((name, path, size))
     found = []
-    for row in files.collect():
-        system, path = file_system(row[c.PATH])
-        if system.get_file_info(path).is_file:
-            found.append((row[c.PATH], row[c.FILE_BYTES]))
+    for folder, held in brokers.items():
+        system, root = file_system(folder)
+        listed = system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True))
+        there = {each.path.removeprefix(root).lstrip("/") for each in listed if each.is_file}
+        found += [(path, size) for name, path, size in held if name in there]
     return found
+
+
+def _in_folder_of_broker(file: str) -> tuple[str, str]:
+    """The folder above that of the day, and the name below it; for files that lie elsewhere, their own folder."""
+    place, mark, options = file.partition("?") if is_uri(file) else (file, "", "")
+    folder, _, name = place.rpartition("/")
+    above, _, day = folder.rpartition("/")
+    if DAY.fullmatch(day):
+        folder, name = above, f"{day}/{name}"
+    return f"{folder}{mark}{options}", unquote(name) if is_uri(file) else name
 
 
 def _remove(paths: Sequence[str]) -> int:

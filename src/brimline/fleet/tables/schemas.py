@@ -122,27 +122,6 @@ REPLICAS = StructType(
     ]
 )
 
-TOPIC_AGES = StructType(
-    [
-        *_OF_A_SNAPSHOT,
-        known(c.TOPIC, STRING),
-        # Null: the segments' timestamps are unknown, or in the future
-        maybe(c.MIN_AGE_DAYS, INT),
-        known(c.SEGMENTS, LONG),
-        known(c.LOG_BYTES, LONG),
-        known(c.ALLOCATED_BYTES, LONG),
-    ]
-)
-
-SEGMENT_SNAPSHOTS = StructType(
-    [
-        *_OF_A_SNAPSHOT,
-        known(c.PATH, STRING),
-        known(c.FILE_BYTES, LONG),
-        known(c.ROWS, LONG),
-    ]
-)
-
 SNAPSHOTS = StructType(
     [
         *_OF_A_SNAPSHOT,
@@ -154,6 +133,21 @@ SNAPSHOTS = StructType(
         known(c.TOPICS_ROWS, LONG),
         known(c.LOGS_ROWS, LONG),
         known(c.SEGMENTS_ROWS, LONG),
+    ]
+)
+
+NEWEST = StructType(
+    [
+        known(c.CLUSTER_ID, STRING),
+        known(c.BROKER_ID, INT),
+        known(c.TAKEN_AT, TIME),
+        known(c.SNAPSHOT_ID, STRING),
+        known(c.SOURCE, STRING),
+        # Of the newest snapshot with segments, which may be an older one; null where there is none
+        maybe(c.SEGMENTS_TAKEN_AT, TIME),
+        maybe(c.SEGMENTS_SNAPSHOT_ID, STRING),
+        maybe(c.SEGMENTS_PATH, STRING),
+        maybe(c.SEGMENTS_ROWS, LONG),
     ]
 )
 
@@ -190,9 +184,8 @@ BRONZE = {
     Table.VOLUMES: VOLUMES,
     Table.REPLICAS: REPLICAS,
     Table.TOPIC_CONFIGS: TOPIC_CONFIGS,
-    Table.TOPIC_AGES: TOPIC_AGES,
-    Table.SEGMENT_SNAPSHOTS: SEGMENT_SNAPSHOTS,
     Table.SNAPSHOTS: SNAPSHOTS,
+    Table.NEWEST: NEWEST,
     Table.QUARANTINE: QUARANTINE,
     Table.THINNED: THINNED,
 }

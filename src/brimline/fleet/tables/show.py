@@ -10,7 +10,7 @@ from pathlib import Path
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from brimline.fleet.session.errors import FleetError
+from brimline.fleet.session.errors import FleetError, said_by_store
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.landing_paths import is_uri
 
@@ -89,7 +89,8 @@ def _opened(warehouse: str, table: Table) -> DeltaTable:
             "'brimline fleet run' writes it when there is something to write"
         ) from None
     except (DeltaError, OSError) as error:
-        raise FleetError(f"the table {table.value} in {warehouse} cannot be opened: {error}") from error
+        why = said_by_store(warehouse, error)
+        raise FleetError(f"the table {table.value} in {warehouse} cannot be opened: {why}") from error
 
 
 def _where(equal: Mapping[str, str | int]) -> str:

@@ -21,7 +21,7 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -49,6 +49,7 @@ from brimline.fleet.tables.data_files import (
     remove_files,
     written_by_task,
 )
+from brimline.fleet.tables.dictionary import meaning
 from brimline.fleet.tables.gold_schemas import GOLD
 from brimline.fleet.tables.landing_paths import for_delta, for_spark, is_uri
 from brimline.fleet.tables.schemas import ARROW, BRONZE, INDEXED_COLUMNS
@@ -97,8 +98,18 @@ def _locked(descriptor: int) -> bool:
 
 
 _CREATED_WITH = {"delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
+OLD_VERSIONS_HOURS = 6
+"""For readers that began before a table was made anew."""
+_TIDY_EVERY = 12
+_REWRITTEN = {
+    "delta.deletedFileRetentionDuration": f"interval {OLD_VERSIONS_HOURS} hours",
+    "delta.logRetentionDuration": "interval 1 days",
+}
+"""Of tables that are written whole by each run: their history answers no question."""
 SMALL_BYTES = 16 << 20
 """Of data files: below it the rows pass through this process. Some ten times as much in memory."""
+FEW_ROWS = 50_000
+"""Up to here one task is quicker than two with a shuffle between them."""
 _NAME = "rows"
 
 
@@ -167,18 +178,27 @@ class Warehouse:
             return spark.createDataFrame([], schema)
         if _bytes_of(found, wanted) <= SMALL_BYTES:
             rows = _selected(found, to_arrow_schema(schema, timezone="UTC"), wanted)
-            return spark.createDataFrame(rows, nullable(schema)) if len(rows) else spark.createDataFrame([], schema)
+            if not len(rows):
+                return spark.createDataFrame([], schema)
+            return together(spark.createDataFrame(rows.combine_chunks(), nullable(schema)), len(rows))
         return _of_wanted(spark.read.format("delta").load(self.path(table)), wanted)
 
-    def overwrite(self, rows: DataFrame, table: Table) -> int:
-        """Written by Spark's tasks, and committed at once; how many rows."""
+    def told(self, table: Table) -> Mapping[str, object]:
+        """What the last commit of a table says of itself; nothing for a table that was never written."""
+        found = self.opened(table)
+        return {} if found is None else found.history(1)[0]
+
+    def overwrite(self, rows: DataFrame, table: Table, told: Mapping[str, str] | None = None) -> int:
+        """Written by Spark's tasks, and committed at once; how many rows. ``told``: what the commit says of itself."""
         schema = to_arrow_schema(schema_of(table), timezone="UTC")
         write = partial(written_by_task, self.place, table, schema)
         files = data_files(rows.mapInArrow(write, from_arrow_schema(DATA_FILE)).toArrow().to_pylist())
-        self.commit(table, files, "overwrite")
+        self.commit(table, files, "overwrite", told=told)
         return sum(each.rows for each in files)
 
-    def append(self, rows: Sequence[dict[str, object]], table: Table, batch: BatchName | None = None) -> None:
+    def write(
+        self, rows: Sequence[Mapping[str, object]], table: Table, mode: str, batch: BatchName | None = None
+    ) -> None:
         """A few rows from this process."""
         schema = ARROW[table]
         files = DataFiles(self.place, {table: schema})
@@ -186,18 +206,25 @@ class Warehouse:
         for part in _by_day(whole):
             for piece in part.combine_chunks().to_batches():
                 files.add(table, piece)
-        self.commit(table, files.finished(), "append", batch)
+        self.commit(table, files.finished(), mode, batch)
 
-    def commit(self, table: Table, files: Sequence[DataFile], mode: str, batch: BatchName | None = None) -> None:
+    def commit(
+        self,
+        table: Table,
+        files: Sequence[DataFile],
+        mode: str,
+        batch: BatchName | None = None,
+        told: Mapping[str, str] | None = None,
+    ) -> None:
         """Make these files the table's. Does nothing if this batch is in the table already."""
         found = self.opened(table)
         if found is not None and batch is not None and (found.transaction_version(batch.stream) or 0) >= batch.number:
             remove_files(self.place, files)
             return
-        schema = Schema.from_json(nullable(schema_of(table)).json())
+        schema = Schema.from_json(_with_comments(table).json())
         parted = [c.TAKEN_ON] if table in BRONZE and c.TAKEN_ON in schema_of(table).names else []
         done = [] if batch is None else [Transaction(batch.stream, batch.number)]
-        properties = CommitProperties(app_transactions=done)
+        properties = CommitProperties(app_transactions=done, custom_metadata=dict(told or {}))
         actions = [_action(each) for each in files]
         if found is None:
             create_table_with_add_actions(
@@ -205,12 +232,16 @@ class Warehouse:
                 schema,
                 actions,
                 partition_by=parted,
-                configuration=_CREATED_WITH,
+                name=table.value,
+                description=table.sentence,
+                configuration=_CREATED_WITH if mode == "append" else _CREATED_WITH | _REWRITTEN,
                 commit_properties=properties,
             )
         else:
             if mode == "append":
                 _add_missing(found, schema)
+            else:
+                _tidy(found)
             found.create_write_transaction(
                 list(actions), mode, schema, partition_by=parted, commit_properties=properties
             )
@@ -222,6 +253,19 @@ def _add_missing(found: DeltaTable, schema: Schema) -> None:
     missing = [each for each in schema.fields if each.name not in there]
     if missing:
         found.alter.add_columns(missing)
+
+
+def _tidy(found: DeltaTable) -> None:
+    """Now and then: a run every five minutes would leave 2,000 old versions of a table in a week.
+
+    Before the next commit, because the last one says what the table was made from. Only files that a commit has taken
+    out go; what was never committed is left to upkeep.
+    """
+    if (found.version() + 1) % _TIDY_EVERY:
+        return
+    if not found.metadata().configuration.keys() >= _REWRITTEN.keys():
+        found.alter.set_table_properties(_REWRITTEN)
+    found.vacuum(OLD_VERSIONS_HOURS, dry_run=False, enforce_retention_duration=False)
 
 
 def _action(file: DataFile) -> AddAction:
@@ -294,6 +338,11 @@ def _of_wanted(rows: DataFrame, wanted: Wanted) -> DataFrame:
     return rows
 
 
+def together(frame: DataFrame, rows: int) -> DataFrame:
+    """Few rows in one place: then nothing that groups or joins them moves them, or starts another stage."""
+    return frame.coalesce(1) if rows <= FEW_ROWS else frame
+
+
 def _of_columns(schema: StructType, columns: Sequence[str]) -> StructType:
     return StructType([schema[name] for name in columns])
 
@@ -301,6 +350,12 @@ def _of_columns(schema: StructType, columns: Sequence[str]) -> StructType:
 def nullable(schema: StructType) -> StructType:
     """As the tables have always been: what a schema here says of nulls is for whoever makes the rows."""
     return StructType([StructField(each.name, each.dataType, nullable=True) for each in schema.fields])
+
+
+def _with_comments(table: Table) -> StructType:
+    fields = nullable(schema_of(table)).fields
+    said = {each.name: {"comment": meaning(table, each.name)} for each in fields}
+    return StructType([StructField(each.name, each.dataType, metadata=said[each.name]) for each in fields])
 
 
 def schema_of(table: Table) -> StructType:

@@ -1,8 +1,4 @@
-"""The newest word of every broker, and how old it is.
-
-A broker is told by one snapshot at a time: rows of different snapshots of one broker are never mixed in an answer, or a
-replica that moved between two of its log dirs would be in both.
-"""
+"""How old the word of a broker is, and how much of what it said before is enough."""
 
 from datetime import datetime
 
@@ -15,17 +11,6 @@ STALE_AFTER_SECONDS = 15 * 60
 """Three times the guard's five minutes: two snapshots missing are a sign, one is not."""
 _OF_BROKER = (c.CLUSTER_ID, c.BROKER_ID)
 _OF_SNAPSHOT = (c.TAKEN_ON, c.CLUSTER_ID, c.BROKER_ID, c.SNAPSHOT_ID)
-
-
-def newest_of_each_broker(rows: DataFrame) -> DataFrame:
-    """Of a table with a row per snapshot: the newest of each broker. Of two of one moment, the larger id."""
-    newest = F.max(F.struct(c.TAKEN_AT, c.SNAPSHOT_ID, *(name for name in rows.columns if name not in _KEY))).alias(
-        "row"
-    )
-    return rows.groupBy(*_OF_BROKER).agg(newest).select(*_OF_BROKER, "row.*").select(*rows.columns)
-
-
-_KEY = frozenset({*_OF_BROKER, c.TAKEN_AT, c.SNAPSHOT_ID})
 
 
 def sampled(snapshots: DataFrame, latest: int) -> DataFrame:
