@@ -55,6 +55,7 @@ class Connection(Pair):
         "_to_broker",
         "_turns",
         "address",
+        "is_draining",
         "judged_until",
         "listener",
         "seen",
@@ -76,10 +77,9 @@ class Connection(Pair):
         self._judge = judge
         self.listener = listener
         self.address = address
-        self.seen: SeenClient | None = None
-        """For the rules."""
-        self.judged_until = 0
-        """For ``turns``."""
+        self.seen: SeenClient | None = None  # for the rules
+        self.is_draining = False
+        self.judged_until = 0  # for ``turns``
         self._to_broker: list[Buffer] = []
         self._delayed: DelayedAnswers | None = None
         self._is_open = False
@@ -348,7 +348,7 @@ class Connection(Pair):
             or holds_bytes(self._request_pipe)
             or self.in_flight.is_held_back
             or self.in_flight.is_full
-            or (self._forwarder.is_draining and self.requests.is_between_frames)
+            or (self.is_draining and self.requests.is_between_frames)
             or self._account.must_wait(self)
         )
 
@@ -375,7 +375,7 @@ class Connection(Pair):
         life, is_waiting = self._life, bool(self.in_flight)
         if to_client_done and life.is_over(
             is_held=self._held is not None,
-            is_draining=self._forwarder.is_draining,
+            is_draining=self.is_draining,
             is_between_frames=self.requests.is_between_frames,
             to_broker_done=to_broker_done,
             all_answered=not is_waiting and self.responses.is_between_frames,
@@ -422,7 +422,7 @@ class Connection(Pair):
             or self._held
             or self._has_tls
             or self._held_bytes
-            or self._forwarder.is_draining
+            or self.is_draining
             or self.requests.kept_bytes
             or self.responses.kept_bytes
             or not self.in_flight.is_plain

@@ -14,8 +14,9 @@ from brimline.gateway.net.account import Account
 from brimline.gateway.net.addresses import Addresses, AddressLimits, AddressRefusal, address_of
 from brimline.gateway.net.connection import Connection, Judge
 from brimline.gateway.net.endpoint import Endpoint, PipePool, TlsEndpoint
-from brimline.gateway.net.listening import Address
+from brimline.gateway.net.listening import BEGUN, BIND_ADDRESS_NO_PORT, Address
 from brimline.gateway.net.loop import EventLoop, Timer
+from brimline.gateway.net.transparent import Client, dial_as, upstream_for
 from brimline.gateway.net.turns import Turns
 
 _LOG = logging.getLogger("brimline.gateway")
@@ -24,8 +25,6 @@ _SWEEP_SECONDS = 1.0
 _SILENCE_SECONDS = 10.0
 """Between two lines about addresses that may not have one more connection."""
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_BIND_ADDRESS_NO_PORT = 24
-"""Linux' IP_BIND_ADDRESS_NO_PORT, for which not every Python has a name; it counts for IPv6, too."""
 _KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
 
 
@@ -40,6 +39,8 @@ class OpenListener:
     upstream: Address
     source: str | None = None
     """The address to connect from; ``None``: as the system chooses."""
+    mark: int | None = None
+    """Of sockets whose connections were turned aside (``transparent``); the broker sees each client's own address."""
     needs_login: bool = False
     """Whether clients authenticate with SASL: until the broker has answered them, they get little time and room."""
     judge: Callable[[], Judge] | None = None
@@ -86,7 +87,7 @@ class Forwarder:
         self.pipes = PipePool()
         self.is_draining = False
         self.listeners: tuple[OpenListener, ...] = ()
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[Connection, Client] = {}
         self._drained: Callable[[], None] | None = None
         self._was_over_limit = False
         self._silent_until = 0.0
@@ -118,12 +119,17 @@ class Forwarder:
             for sock in listener.sockets:
                 self.loop.unwatch(sock.fileno())
                 sock.close()
-        for connection in list(self._connections):
-            connection.look_again()
+        self.let_go()
         if self._connections:
             self.loop.later(seconds, self._give_up_draining)
         else:
             self._finish_draining()
+
+    def let_go(self) -> None:
+        """End every connection that there is now between two requests."""
+        for connection in list(self._connections):
+            connection.is_draining = True
+            connection.look_again()
 
     def close(self) -> None:
         for connection in list(self._connections):
@@ -172,13 +178,13 @@ class Forwarder:
                 self._pause_accepting(sock, listener, error)
                 return
             self.counters.accepted += 1
-            address = address_of(peer)
+            client: Client = (address_of(peer), peer[1])
             if len(self._connections) >= self.settings.max_connections:
                 self._refuse(accepted, "the most allowed")
-            elif (refusal := self.addresses.refusal(address)) is not None:
-                self._refuse_address(accepted, address, refusal)
+            elif (refusal := self.addresses.refusal(client[0])) is not None:
+                self._refuse_address(accepted, client[0], refusal)
             else:
-                self._connect(accepted, address, listener)
+                self._connect(accepted, client, listener)
 
     def _refuse_address(self, accepted: socket.socket, address: str, refusal: AddressRefusal) -> None:
         """As a broker does."""
@@ -212,7 +218,8 @@ class Forwarder:
         self.loop.unwatch(sock.fileno())
         self.loop.later(1.0, lambda: None if self.is_draining else self._watch(sock, listener))
 
-    def _connect(self, accepted: socket.socket, address: str, listener: OpenListener) -> None:
+    def _connect(self, accepted: socket.socket, peer: Client, listener: OpenListener) -> None:
+        family = listener.upstream_family if listener.mark is None else accepted.family
         try:
             client = _endpoint(accepted, listener.client_tls, server_side=True)
         except OSError:  # it has gone already
@@ -220,7 +227,7 @@ class Forwarder:
             self.counters.closed["reset"] += 1
             return
         try:
-            upstream = socket.socket(listener.upstream_family, socket.SOCK_STREAM)
+            upstream = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
@@ -228,18 +235,30 @@ class Forwarder:
             return
         # Before it is connected: TLS cannot be put on a socket that is just about to be.
         broker = _endpoint(upstream, listener.broker_tls, server_side=False)
-        if not _begins_to_connect(broker.sock, listener):
+        if not self._begins_to_connect(broker.sock, listener, peer):
             client.close()
             broker.close()
             self.counters.closed["broker-unreachable"] += 1
             return
         judge = self.judge if listener.judge is None else listener.judge()
         connection = Connection(
-            self, listener.name, client, broker, judge, needs_login=listener.needs_login, address=address
+            self, listener.name, client, broker, judge, needs_login=listener.needs_login, address=peer[0]
         )
-        self._connections[connection] = None
-        self.addresses.came(address)
+        self._connections[connection] = peer
+        self.addresses.came(peer[0])
         connection.start()
+
+    def _begins_to_connect(self, sock: socket.socket, listener: OpenListener, peer: Client) -> bool:
+        try:
+            if listener.mark is not None:
+                others = self._connections.values()
+                return dial_as(sock, peer, upstream_for(sock.family, listener.upstream), listener.mark, others)
+            if listener.source is not None:
+                sock.setsockopt(socket.IPPROTO_IP, BIND_ADDRESS_NO_PORT, 1)
+                sock.bind((listener.source, 0))
+        except OSError:
+            return False
+        return sock.connect_ex(listener.upstream) in BEGUN
 
     def _sweep(self) -> None:
         self._sweeper = self.loop.later(_SWEEP_SECONDS, self._sweep)
@@ -272,17 +291,6 @@ class Forwarder:
         done, self._drained = self._drained, None
         if done is not None:
             done()
-
-
-def _begins_to_connect(sock: socket.socket, listener: OpenListener) -> bool:
-    if listener.source is not None:
-        try:
-            # Its port is chosen when it connects: one that is taken by a connection to somewhere else will do.
-            sock.setsockopt(socket.IPPROTO_IP, _BIND_ADDRESS_NO_PORT, 1)
-            sock.bind((listener.source, 0))
-        except OSError:
-            return False
-    return sock.connect_ex(listener.upstream) in (0, errno.EINPROGRESS)
 
 
 def _endpoint(sock: socket.socket, context: Callable[[], ssl.SSLContext] | None, *, server_side: bool) -> Endpoint:

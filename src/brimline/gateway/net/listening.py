@@ -7,7 +7,11 @@ from collections.abc import MutableMapping
 from typing import Any
 
 _FIRST_PASSED_FD = 3
-_BACKLOG = 1024
+BACKLOG = 1024
+BIND_ADDRESS_NO_PORT = 24
+"""Linux' IP_BIND_ADDRESS_NO_PORT, for which not every Python has a name; it counts for IPv6, too. The port is chosen
+when the socket connects: one that is taken by a connection to somewhere else will do."""
+BEGUN = (0, errno.EINPROGRESS)
 Address = tuple[str, int] | tuple[str, int, int, int]
 
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -39,15 +43,15 @@ def listening_sockets(host: str, port: int) -> tuple[socket.socket, ...]:
     """New ones; an empty host means every address of this machine, of both families."""
     if host in _WILDCARDS:
         if socket.has_dualstack_ipv6():
-            return (socket.create_server(("::", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True),)
-        return (socket.create_server(("0.0.0.0", port), backlog=_BACKLOG),)
+            return (socket.create_server(("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True),)
+        return (socket.create_server(("0.0.0.0", port), backlog=BACKLOG),)
     found = _addresses(host.strip("[]"), port, socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
     foreign: OSError | None = None
     try:
         for family, address in dict.fromkeys(found):
             try:
-                sockets.append(socket.create_server(address, family=family, backlog=_BACKLOG))
+                sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
             except OSError as failure:
                 if failure.errno not in _NOT_HERE:
                     raise

@@ -1,0 +1,139 @@
+"""The process that holds the rules of one broker, with the one capability that this takes (CAP_NET_ADMIN).
+
+It knows a few words and nothing of Kafka. One JSON object a line, from whoever started it, and one back::
+
+    {"do": "open", "node": 1, "ports": {"9092": 40001}, "spared": []}  rules that turn nobody aside yet
+    {"do": "say", "armed": true, "held": false}                        for three seconds, who is turned aside
+    {"do": "cut", "marked": false, "most": 250}                        ends connections → {"cut": 250}
+    {"do": "count"}                                                    → {"direct": 17, "marked": 40}
+    {"do": "disarm"}                                                   no rules; what was turned aside goes on
+    {"do": "close"}                                                    as it was before
+
+It ends when its input does; the kernel removes the table with it, however it ends. ``python -m … --sweep`` removes what
+is left of one that was killed.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from typing import Any, TextIO
+
+from brimline.act.interception import routes
+from brimline.act.interception.nftables import InterceptionFailed, Nftables
+from brimline.act.interception.ruleset import Aside, made, removed, said_again
+from brimline.act.interception.sockets import Connected, SocketDiagnosis
+from brimline.decide.interception import MARK
+from brimline.documents.codec import read_json
+
+Json = Mapping[str, Any]
+_FIRST_PORT = 1024
+"""Below it are the machine's own services: no broker is there."""
+_ANY_TABLE = "table inet brimline_"
+
+
+class HeldRules:
+    def __init__(self) -> None:
+        self._aside: Aside | None = None
+        self._is_made = False
+        self._is_switch_ours = True
+        self._nftables = Nftables()
+        self._sockets = SocketDiagnosis()
+
+    def open(self, node: int, ports: Mapping[str, int], spared: list[str]) -> Json:
+        # What is not a number or an address never becomes a part of a rule.
+        wanted = Aside(
+            node_id=int(node),
+            ports={int(port): int(own) for port, own in ports.items()},
+            spared=tuple(sorted(str(ip_address(each.partition("%")[0])) for each in spared)),
+        )
+        if any(port < _FIRST_PORT for port in (*wanted.ports, *wanted.ports.values())):
+            raise InterceptionFailed(f"ports below {_FIRST_PORT} are not turned aside")
+        if wanted != self._aside or not self._is_made:
+            before = removed(self._open.node_id) if self._is_made else ""
+            self._nftables.run(before + made(wanted))
+            self._aside, self._is_made = wanted, True
+            self._is_switch_ours = routes.lay()
+        return {}
+
+    def say(self, *, armed: bool, held: bool) -> Json:
+        self._nftables.run(said_again(self._open.node_id, self._open.ports, armed=armed, held=held))
+        return {}
+
+    def count(self) -> Json:
+        found = self._sockets.at(self._open.ports)
+        return {"direct": sum(map(self._is_direct, found)), "marked": sum(each.mark == MARK for each in found)}
+
+    def cut(self, *, marked: bool, most: int) -> Json:
+        found = self._sockets.at(self._open.ports)
+        chosen = [each for each in found if (each.mark == MARK if marked else self._is_direct(each))]
+        return {"cut": sum(map(self._sockets.end, chosen[:most]))}
+
+    def disarm(self) -> Json:
+        if self._is_made:
+            self._nftables.run(removed(self._open.node_id))
+            self._is_made = False
+        return {}
+
+    def close(self) -> Json:
+        self.disarm()
+        self._aside = None
+        if _ANY_TABLE not in self._nftables.run("list tables"):
+            routes.sweep(restore_switch=self._is_switch_ours)
+        return {}
+
+    @property
+    def _open(self) -> Aside:
+        if self._aside is None:
+            raise InterceptionFailed("nothing is open")
+        return self._aside
+
+    def _is_direct(self, each: Connected) -> bool:
+        return each.mark != MARK and each.peer not in self._open.spared
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m brimline.act.interception.helper",
+        description="Holds the rules that turn clients of a broker aside to its gateway. Started by the guard.",
+    )
+    parser.add_argument("--sweep", action="store_true", help="remove what a killed one has left, and end")
+    options = parser.parse_args(words)
+    try:
+        holder = HeldRules()
+    except InterceptionFailed as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return 1
+    if options.sweep:
+        holder.close()
+        return 0
+    return serve(holder, sys.stdin, sys.stdout)
+
+
+def serve(holder: HeldRules, orders: TextIO, answers: TextIO) -> int:
+    known: Mapping[str, Callable[..., Json]] = {
+        "open": holder.open,
+        "say": holder.say,
+        "count": holder.count,
+        "cut": holder.cut,
+        "disarm": holder.disarm,
+        "close": holder.close,
+    }
+    for line in orders:
+        try:
+            order = read_json(object, line)
+            if not isinstance(order, dict):
+                raise ValueError("no object")
+            answer = known[order.pop("do")](**order)
+        except InterceptionFailed as error:
+            answer = {"error": str(error)}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            answer = {"error": f"not understood: {error!r}"}
+        print(json.dumps(answer), file=answers, flush=True)
+    holder.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

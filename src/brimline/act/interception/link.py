@@ -1,0 +1,144 @@
+"""The guard's side of the helper: starts it, asks it, and starts it anew when it has gone.
+
+Under systemd the guard has no capability, and the helper is a service of its own behind a Unix socket; whoever has it
+starts the helper as a child. Either way the helper ends when the line to it does.
+"""
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from brimline.act.interception.nftables import InterceptionFailed, Nftables
+from brimline.documents.codec import read_json
+
+_PATIENCE_SECONDS = 2.0
+_NET_ADMIN = 1 << 12
+_CHUNK = 1 << 16
+
+
+def why_not_here(service: Path) -> str | None:
+    """What is missing for the helper on this machine; ``None``: nothing that can be seen without trying."""
+    try:
+        Nftables().close()
+    except InterceptionFailed as error:
+        return str(error)
+    if shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
+        return "the command ip is not installed (Debian: iproute2)"
+    if service.exists() or _capabilities() & _NET_ADMIN:
+        return None
+    return (
+        f"this user has no CAP_NET_ADMIN, and no helper of its own waits at {service}: start "
+        "brimline-interception.socket (deploy/systemd)"
+    )
+
+
+def _capabilities() -> int:
+    (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("CapEff:"))
+    return int(line.split()[1], 16)
+
+
+class HelperLink:
+    def __init__(self, node_id: int, service: Path | None = None) -> None:
+        """``service``: the socket of the helper's own unit."""
+        self._node_id = node_id
+        self._service = service
+        self._line: socket.socket | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._opened: tuple[Mapping[int, int], Sequence[str]] | None = None
+
+    def open(self, ports: Mapping[int, int], spared: Sequence[str]) -> None:
+        """Said once for each helper, and again when something of it changes."""
+        if self._line is None or self._opened != (ports, spared):
+            self._ask(
+                "open", node=self._node_id, ports={str(port): own for port, own in ports.items()}, spared=list(spared)
+            )
+            self._opened = (ports, spared)
+
+    def say(self, *, armed: bool, held: bool) -> None:
+        self._ask("say", armed=armed, held=held)
+
+    def count(self) -> tuple[int, int]:
+        """Direct connections, and those through a gateway, which the kernel lists twice."""
+        answer = self._ask("count")
+        return int(answer["direct"]), int(answer["marked"])
+
+    def cut(self, *, marked: bool, most: int) -> int:
+        return int(self._ask("cut", marked=marked, most=most)["cut"])
+
+    def disarm(self) -> None:
+        """What was turned aside goes on."""
+        self._ask("disarm")
+        self._opened = None
+
+    def close(self) -> None:
+        """As if there had never been any rules; the helper stays."""
+        self._ask("close")
+        self._opened = None
+
+    def end(self) -> None:
+        """With the helper."""
+        if self._line is not None:
+            self._hang_up()
+
+    def _ask(self, word: str, **more: object) -> Mapping[str, Any]:
+        try:
+            line = self._connected()
+            line.sendall(json.dumps({"do": word, **more}).encode() + b"\n")
+            answer = read_json(object, _read_line(line))
+        except (OSError, ValueError) as error:
+            self._hang_up()
+            raise InterceptionFailed(f"its helper does not answer: {error}") from error
+        if not isinstance(answer, dict) or "error" in answer:
+            raise InterceptionFailed(str(answer["error"] if isinstance(answer, dict) else answer))
+        return dict(answer)
+
+    def _connected(self) -> socket.socket:
+        if self._line is None:
+            self._line = self._called() if self._service is not None and self._service.exists() else self._started()
+            self._line.settimeout(_PATIENCE_SECONDS)
+        return self._line
+
+    def _called(self) -> socket.socket:
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        line.settimeout(_PATIENCE_SECONDS)
+        line.connect(str(self._service))
+        return line
+
+    def _started(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "brimline.act.interception.helper"]
+        with theirs:
+            self._child = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
+        return ours
+
+    def _hang_up(self) -> None:
+        self._opened = None
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._child is not None:
+            try:
+                self._child.wait(_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+            self._child = None
+
+
+def _read_line(line: socket.socket) -> bytes:
+    read, give_up_at = bytearray(), time.monotonic() + _PATIENCE_SECONDS
+    while not read.endswith(b"\n"):
+        ready, _, _ = select.select([line], [], [], max(give_up_at - time.monotonic(), 0.0))
+        more = line.recv(_CHUNK) if ready else b""
+        if not more:
+            raise OSError("it says nothing" if not ready else "it has ended")
+        read += more
+    return bytes(read)

@@ -1,0 +1,78 @@
+"""The rules, as text for nftables. Pure.
+
+One table for a broker. It belongs to the process that made it (``flags owner``): the kernel removes it with that
+process, and nobody else can change it. Ports are elements that time out, so that what is not said again ends by itself.
+
+A connection that is turned aside keeps its addresses on both sides: the client's socket is the gateway's, under the
+broker's address; the gateway's own connection to the broker comes from the client's address. Both bear our mark. What
+the broker answers to the client's address must not leave the machine: a rule of routing sends what bears the mark to
+the loopback device (``routes``).
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from brimline.decide.interception import MARK
+
+SECONDS = 3
+"""So long an element stays that is not said again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """``ports``: of the broker, each with the gateway's own for it. ``spared``: addresses that are left alone."""
+
+    node_id: int
+    ports: Mapping[int, int]
+    spared: tuple[str, ...] = ()
+
+
+def table_name(node_id: int) -> str:
+    return f"brimline_{node_id}"
+
+
+def made(aside: Aside) -> str:
+    """An empty table would let everybody pass; so does this one, until ports are armed."""
+    turned = "\n".join(
+        f"""
+            meta nfproto ipv4 tcp dport {port} tcp dport @armed tproxy ip to 127.0.0.1:{own} accept
+            meta nfproto ipv6 tcp dport {port} tcp dport @armed tproxy ip6 to [::1]:{own} accept"""
+        for port, own in sorted(aside.ports.items())
+    )
+    spared = "\n".join(
+        f"            {'ip6' if ip_address(each).version == 6 else 'ip'} saddr {each} accept" for each in aside.spared
+    )
+    return f"""
+    table inet {table_name(aside.node_id)} {{
+        flags owner
+        set armed {{ type inet_service; flags timeout; }}
+        set held {{ type inet_service; flags timeout; }}
+        chain aside {{
+            type filter hook prerouting priority mangle - 5; policy accept;
+            meta mark {MARK} accept
+            fib daddr type != local accept
+{spared}{turned}
+            tcp dport @held tcp flags syn / syn,ack reject with tcp reset
+        }}
+    }}
+    """
+
+
+def said_again(node_id: int, ports: Collection[int], *, armed: bool, held: bool) -> str:
+    """For some seconds more; what is neither is taken out."""
+    lines = []
+    for name, is_wanted in (("armed", armed), ("held", held)):
+        where = f"element inet {table_name(node_id)} {name}"
+        for port in sorted(ports):
+            # Adding what is there would not make it last longer; removing what is not there would fail.
+            lines.append(f"add {where} {{ {port} timeout {SECONDS}s }}")
+            lines.append(f"delete {where} {{ {port} }}")
+            if is_wanted:
+                lines.append(f"add {where} {{ {port} timeout {SECONDS}s }}")
+    return "\n".join(lines)
+
+
+def removed(node_id: int) -> str:
+    """By whom it belongs to; the kernel removes what belonged to a process that has ended."""
+    return f"delete table inet {table_name(node_id)}\n"

@@ -1,0 +1,175 @@
+"""Interception as the guard has it: what it needs from the disks and the cluster, and what is told of it."""
+
+import logging
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from brimline.act.interception.link import HelperLink, why_not_here
+from brimline.decide.disk_state import DiskState, Space
+from brimline.decide.interception import InterceptionSettings, Need, Phase, need_of
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.documents.guard_state import InterceptionDocument
+from brimline.gateway.client import GatewayClient, control_socket
+from brimline.guard.feature import Core, Feature, Finding, Looked, Weight
+from brimline.guard.followers.client import ClusterClient
+from brimline.guard.gateway_link.findings import gateway_finding, hole_weight
+from brimline.guard.interception.task import InterceptionReport, InterceptionTask
+from brimline.metrics import catalogue
+from brimline.model import ObservationFailed
+from brimline.service.log_lines import say
+from brimline.service.worker import Worker
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
+
+HELPER_SOCKET = Path("/run/brimline/interception.sock")
+_GATEWAY_PATIENCE = 1.0
+_LOOK_AT_PEERS = 30.0
+_RETRY_PEERS = 5.0
+
+
+def settings_of(config: GuardConfig) -> InterceptionSettings:
+    return InterceptionSettings(
+        arm_percent=config.number(keys.INTERCEPTION_PERCENT),
+        arm_seconds=config.number(keys.INTERCEPTION_SECONDS),
+        disarm_seconds=config.number(keys.INTERCEPTION_DISARM),
+        drain_seconds=config.seconds(keys.GATEWAY_DRAIN_TIMEOUT),
+        is_closed=config.text(keys.INTERCEPTION_FAILURE) == keys.CLOSED,
+    )
+
+
+def need_of_all(disks: DiskReport, settings: InterceptionSettings) -> Need:
+    return max((_need(volume, disks, settings) for volume in disks.volumes), default=Need.NONE)
+
+
+def _need(volume: VolumeStatus, disks: DiskReport, settings: InterceptionSettings) -> Need:
+    if volume.state is DiskState.FULL:
+        return Need.FULL
+    reading = volume.reading
+    if reading.total_bytes is None or reading.usable_bytes is None:
+        return Need.NONE
+    space = Space(total=reading.total_bytes, usable=reading.usable_bytes)
+    return need_of(space, disks.limits, volume.fill_rate, settings)
+
+
+def interception_sentence(report: InterceptionReport) -> str:
+    if report.failure is not None:
+        return f"clients cannot be turned aside and go to the broker directly: {report.failure}"
+    if report.need and not report.gateway_answers:
+        held = "new connections are refused" if report.phase.turns_aside else "clients go to the broker directly"
+        return f"the gateway does not answer: {held}; start it (brimline gateway)"
+    return {
+        Phase.IDLE: "clients go to the broker directly",
+        Phase.ARMING: f"clients are turned aside to the gateway: {report.direct} still go directly",
+        Phase.ARMED: f"clients are turned aside to the gateway: {report.proxied} connections",
+        Phase.DRAINING: f"clients go back to the broker: {report.proxied} connections still pass through the gateway",
+    }[report.phase]
+
+
+class InterceptionNews:
+    """A line for every change, none in between."""
+
+    def __init__(self) -> None:
+        self._said: object = None
+
+    def tell(self, report: InterceptionReport) -> None:
+        is_lost = bool(report.need) and not report.gateway_answers
+        news = (report.phase, report.failure, is_lost)
+        is_first = self._said is None
+        if news == self._said or (report.phase is Phase.ARMED and not is_lost and report.failure is None):
+            return
+        self._said = news
+        if is_first and report.is_quiet:
+            return
+        level = logging.ERROR if report.failure is not None or is_lost else logging.WARNING
+        say(
+            logging.INFO if report.is_quiet else level,
+            "interception",
+            interception_sentence(report),
+            phase=report.phase.value,
+        )
+
+
+class Interceptions(Feature):
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        if not core.config.intercepts:
+            return
+        self._news = InterceptionNews()
+        self._peers = ClusterClient(core.config.admin, core.broker, core.clock)
+        self._spared: Sequence[str] | None = None if _carries_peers(core.config) else ()
+        rules = HelperLink(core.broker, HELPER_SOCKET)
+        worker = Worker("interception", lambda: self._task.step(), at_end=rules.end)
+        self._task = InterceptionTask(
+            GatewayClient(control_socket(core.config), timeout=_GATEWAY_PATIENCE),
+            rules,
+            core.clock,
+            lambda: settings_of(core.config),
+            lambda: need_of_all(core.disks, settings_of(core.config)),
+            lambda: self._spared,
+            self._changed,
+        )
+        self._need = Need.NONE
+        self.workers = [worker]
+        if self._spared is None:
+            self.workers.append(Worker("addresses of the other brokers", self._look_at_peers))
+
+    def decided(self, disks: DiskReport) -> None:
+        if self.workers:
+            need = need_of_all(disks, settings_of(self.core.config))
+            if need is not self._need:
+                self.workers[0].wake()
+            self._need = need
+
+    def document(self, seconds: float) -> Mapping[str, object]:
+        if not self.workers:
+            return {}
+        report = self._task.report
+        return {
+            "interception": InterceptionDocument(
+                phase=report.phase.value,
+                does=interception_sentence(report),
+                direct=report.direct,
+                proxied=report.proxied,
+                failure=report.failure,
+            )
+        }
+
+    @classmethod
+    def findings(cls, looked: Looked) -> Iterator[Finding]:
+        config = looked.config
+        if not config.intercepts:
+            return
+        if not config.is_enforcing:
+            yield gateway_finding(
+                Weight.NOTE, f"{keys.ENFORCEMENT.name}={keys.OBSERVE}: clients are turned aside, and nothing is refused"
+            )
+        hindrance = why_not_here(HELPER_SOCKET)
+        if hindrance is None:
+            yield gateway_finding(Weight.FINE, "this machine can turn clients aside")
+        else:
+            yield gateway_finding(hole_weight(config), f"clients cannot be turned aside here: {hindrance}")
+
+    def _look_at_peers(self) -> float:
+        try:
+            hosts = self._peers.hosts()
+            found = {info[4][0] for host in hosts for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        except (ObservationFailed, OSError):
+            return _RETRY_PEERS
+        self._spared = tuple(sorted(str(address).partition("%")[0] for address in found))
+        return _LOOK_AT_PEERS
+
+    def _changed(self, report: InterceptionReport) -> None:
+        self.core.board.put(
+            catalogue.INTERCEPTION.family(
+                tuple((phase.value,) for phase in Phase), [int(phase is report.phase) for phase in Phase]
+            ),
+            catalogue.INTERCEPTION_FAILED.single(int(report.failure is not None)),
+            catalogue.INTERCEPTION_ARMINGS.single(report.armings),
+            catalogue.INTERCEPTION_CUT.single(report.cut),
+        )
+        self._news.tell(report)
+
+
+def _carries_peers(config: GuardConfig) -> bool:
+    return any(each.name == config.broker.inter_broker_listener for each in config.layout.fronted)

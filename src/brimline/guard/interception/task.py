@@ -1,0 +1,159 @@
+"""Carries out what ``decide.interception`` says: asks the gateway, counts connections, tells the helper.
+
+**Invariant.** The rules last for three seconds and are said again only after the gateway has answered. So nobody is
+turned aside to a gateway that is gone, whatever becomes of this guard. What the helper cannot do is told, and tried
+again; until then clients go to the broker directly.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from brimline.act.interception.nftables import InterceptionFailed
+from brimline.decide.interception import Interception, InterceptionSettings, Need, Phase, Seen, Turn, next_step
+from brimline.model import ObservationFailed
+from brimline.service.clock import Clock
+
+CUT_AT_ONCE = 250
+"""Connections that are ended in one step, so that thousands of clients do not come again in one instant."""
+_ALL = 1_000_000
+RETRY = 5.0
+_WAITS = {Phase.IDLE: 1.0, Phase.ARMING: 0.1, Phase.ARMED: 0.5, Phase.DRAINING: 0.2}
+
+
+class TurningGateway(Protocol):
+    """``GatewayClient`` asks a real one."""
+
+    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]: ...
+
+
+class RuleHolder(Protocol):
+    """``HelperLink`` has them in a real kernel."""
+
+    def open(self, ports: Mapping[int, int], spared: Sequence[str]) -> None: ...
+
+    def say(self, *, armed: bool, held: bool) -> None: ...
+
+    def count(self) -> tuple[int, int]: ...
+
+    def cut(self, *, marked: bool, most: int) -> int: ...
+
+    def disarm(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterceptionReport:
+    """``failure``: why clients cannot be turned aside. ``armings`` and ``cut`` only grow."""
+
+    phase: Phase = Phase.IDLE
+    need: Need = Need.NONE
+    gateway_answers: bool = True
+    direct: int = 0
+    proxied: int = 0
+    armings: int = 0
+    cut: int = 0
+    failure: str | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.phase is Phase.IDLE and not self.need and self.failure is None
+
+
+class InterceptionTask:
+    """``need``, ``settings`` and ``spared`` are asked before every step; ``spared`` is ``None`` while not known."""
+
+    def __init__(
+        self,
+        gateway: TurningGateway,
+        rules: RuleHolder,
+        clock: Clock,
+        settings: Callable[[], InterceptionSettings],
+        need: Callable[[], Need],
+        spared: Callable[[], Sequence[str] | None],
+        changed: Callable[[InterceptionReport], None],
+    ) -> None:
+        self._gateway = gateway
+        self._rules = rules
+        self._clock = clock
+        self._settings = settings
+        self._need = need
+        self._spared = spared
+        self._changed = changed
+        self._state = Interception()
+        self._ports: Mapping[int, int] = {}
+        self._is_swept = False
+        self.report = InterceptionReport()
+
+    def step(self) -> float:
+        """Do what is due; returns the seconds until more is."""
+        try:
+            if not self._is_swept:  # what one that was killed has left
+                self._rules.close()
+                self._is_swept = True
+            seen = self._looked()
+            before, (self._state, acts) = self._state, next_step(self._state, seen, self._settings())
+            self._tell(before, seen)
+            self._carry_out(acts)
+            if self._state.phase is Phase.IDLE and before.phase is not Phase.IDLE:
+                self._rules.close()
+        except InterceptionFailed as error:
+            # The helper has gone, and its rules with it; or the kernel refused them.
+            self._state = Interception()
+            self.report = replace(self.report, phase=Phase.IDLE, failure=str(error))
+            self._changed(self.report)
+            return RETRY
+        is_news = self._state.phase is not before.phase
+        return 0.0 if is_news and self._state.phase is Phase.ARMING else _WAITS[self._state.phase]
+
+    def _looked(self) -> Seen:
+        need, spared = self._need(), self._spared()
+        try:
+            self._ports, is_fenced = self._gateway.intercepted()
+            answers = bool(self._ports) and spared is not None
+        except ObservationFailed:
+            is_fenced, answers = False, False
+        is_idle = self._state.phase is Phase.IDLE
+        direct, marked = (0, 0) if is_idle else self._rules.count()
+        return Seen(
+            now=self._clock.seconds(),
+            need=Need.FULL if is_fenced else need,
+            gateway_answers=answers,
+            direct=direct,
+            proxied=(marked + 1) // 2,
+        )
+
+    def _carry_out(self, acts: Sequence[Turn]) -> None:
+        if Turn.ARM in acts or Turn.HOLD in acts:
+            self._rules.open(self._ports, self._spared() or ())
+            self._rules.say(armed=Turn.ARM in acts, held=Turn.HOLD in acts)
+        if Turn.DISARM in acts:
+            self._rules.disarm()
+        if Turn.LET_GO in acts:
+            self._let_go()
+        cut = 0
+        if Turn.CUT_PROXIED in acts:
+            cut += self._rules.cut(marked=True, most=_ALL)
+        if Turn.CUT_DIRECT in acts:
+            cut += self._rules.cut(marked=False, most=CUT_AT_ONCE)
+        self.report = replace(self.report, cut=self.report.cut + cut)
+
+    def _let_go(self) -> None:
+        try:
+            self._gateway.intercepted(let_go=True)
+        except ObservationFailed:
+            return  # the next look finds out
+
+    def _tell(self, before: Interception, seen: Seen) -> None:
+        is_arming = self._state.phase is Phase.ARMING and not before.phase.turns_aside
+        self.report = InterceptionReport(
+            phase=self._state.phase,
+            need=seen.need,
+            gateway_answers=seen.gateway_answers,
+            direct=seen.direct,
+            proxied=seen.proxied,
+            armings=self.report.armings + is_arming,
+            cut=self.report.cut,
+        )
+        self._changed(self.report)

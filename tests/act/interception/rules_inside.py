@@ -1,0 +1,143 @@
+"""The helper and a real kernel, in a network namespace of its own: a broker and a gateway that say who they are.
+
+``python -m tests.act.interception.rules_inside``: an assertion that fails is its exit code.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from brimline.act.interception.link import HelperLink
+from brimline.act.interception.nftables import InterceptionFailed
+from brimline.decide.interception import MARK
+from brimline.gateway.net.transparent import dial_as, own_ports
+from tests.waiting import eventually
+
+PORT = 9092
+OUTSIDE = "192.0.2.7"
+
+
+def serve(name: str, server: socket.socket) -> None:
+    """Whoever connects hears the name and the address that is seen of him; the connection stays open."""
+    kept = []
+
+    def run() -> None:
+        while True:
+            accepted, peer = server.accept()
+            kept.append(accepted)
+            accepted.sendall(f"{name} sees {peer[0].removeprefix('::ffff:')}".encode())
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def dialled(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
+    client = socket.create_connection((host, PORT), timeout=5)
+    return client, client.recv(100).decode()
+
+
+def is_reset(client: socket.socket) -> bool:
+    with suppress(ConnectionResetError):
+        return client.recv(1) == b""
+    return True
+
+
+def is_refused() -> bool:
+    with suppress(ConnectionRefusedError):
+        dialled()
+        return False
+    return True
+
+
+def shown(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def laid() -> str:
+    switch = Path("/proc/sys/net/ipv4/tcp_fwmark_accept").read_text()
+    rules = [shown("nft", "list", "ruleset"), shown("ip", "rule"), shown("ip", "-6", "rule")]
+    return "".join([*rules, shown("ip", "route", "show", "table", "25202"), switch])
+
+
+def main() -> None:
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    before = laid()
+    serve("broker", socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True))
+    sockets = own_ports(MARK)
+    for each in sockets:
+        serve("gateway", each)
+    own = {PORT: sockets[0].getsockname()[1]}
+    rules = HelperLink(1)
+
+    direct, heard = dialled()
+    assert heard == "broker sees 127.0.0.1"
+    rules.open(own, [])
+    second, heard = dialled()
+    assert heard.startswith("broker"), "rules that are laid turn nobody aside before they are armed"
+    rules.say(armed=True, held=False)
+    aside, heard = dialled()
+    assert heard == "gateway sees 127.0.0.1"
+    aside6, heard = dialled("::1")
+    assert heard == "gateway sees ::1"
+    assert rules.count() == (2, 2)
+
+    # The gateway's own way to the broker: not turned aside, and the broker sees the client's address.
+    upstream = socket.socket()
+    upstream.settimeout(5)
+    assert dial_as(upstream, (OUTSIDE, 1234), ("127.0.0.1", PORT), MARK, ())
+    assert upstream.recv(100).decode() == f"broker sees {OUTSIDE}"
+
+    assert rules.cut(marked=False, most=1) == 1
+    assert rules.cut(marked=False, most=10) == 1
+    assert is_reset(direct)
+    assert is_reset(second)
+    assert rules.count() == (0, 3)
+
+    # Refused where no gateway takes them; spared addresses are not touched.
+    rules.say(armed=False, held=True)
+    assert is_refused()
+    rules.open(own, ["127.0.0.1"])
+    rules.say(armed=True, held=True)
+    spared, heard = dialled()
+    assert heard == "broker sees 127.0.0.1"
+    assert dialled("::1")[1].startswith("gateway")
+    assert rules.cut(marked=False, most=10) == 0
+
+    rules.disarm()
+    assert dialled("::1")[1].startswith("broker")
+    for still in (upstream, aside, aside6, spared):
+        still.sendall(b"goes on")
+    rules.close()
+    assert laid() == before
+
+    # A switch that somebody else has on stays on.
+    switch = Path("/proc/sys/net/ipv4/tcp_fwmark_accept")
+    switch.write_text("1")
+    rules.open(own, [])
+    rules.close()
+    assert switch.read_text().strip() == "1"
+    switch.write_text("0")
+    for wrong in ({22: 40001}, {PORT: 22}):
+        with suppress(InterceptionFailed):
+            rules.open(wrong, [])
+            raise AssertionError("a port of the machine's own was turned aside")
+
+    # Whoever kills the helper removes its rules; the next one sweeps the rest.
+    rules.open(own, [])
+    rules.say(armed=True, held=True)
+    (helper,) = shown("pgrep", "-P", str(os.getpid()), "-f", "interception.helper").split()
+    os.kill(int(helper), signal.SIGKILL)
+    eventually(lambda: "brimline" not in shown("nft", "list", "ruleset"))
+    with suppress(InterceptionFailed):
+        rules.say(armed=True, held=True)
+        raise AssertionError("a helper that is gone answered")
+    rules.close()
+    assert laid() == before
+    rules.end()
+
+
+if __name__ == "__main__":
+    main()

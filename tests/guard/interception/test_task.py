@@ -1,0 +1,150 @@
+"""What the guard does about the interception, with a gateway and rules in memory."""
+
+from collections.abc import Mapping, Sequence
+
+from brimline.act.interception.nftables import InterceptionFailed
+from brimline.decide.interception import InterceptionSettings, Need, Phase
+from brimline.guard.interception.feature import interception_sentence
+from brimline.guard.interception.task import RETRY, InterceptionReport, InterceptionTask
+from brimline.model import Failure, FailureKind, ObservationFailed
+from tests.service.ticking import TickingClock
+
+SETTINGS = InterceptionSettings(disarm_seconds=5.0)
+
+
+class GatewayInMemory:
+    def __init__(self) -> None:
+        self.is_silent = False
+        self.is_fenced = False
+        self.let_go = 0
+
+    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]:
+        if self.is_silent:
+            raise ObservationFailed(Failure(kind=FailureKind.UNREACHABLE, message="gone"))
+        self.let_go += let_go
+        return {9092: 40001}, self.is_fenced
+
+
+class RulesInMemory:
+    def __init__(self) -> None:
+        self.direct, self.marked = 600, 0
+        self.armed = self.held = self.is_open = False
+        self.spared: Sequence[str] = ()
+        self.refusal: str | None = None
+
+    def open(self, ports: Mapping[int, int], spared: Sequence[str]) -> None:
+        if self.refusal is not None:
+            raise InterceptionFailed(self.refusal)
+        assert ports == {9092: 40001}
+        self.is_open, self.spared = True, spared
+
+    def say(self, *, armed: bool, held: bool) -> None:
+        assert self.is_open
+        self.armed, self.held = armed, held
+
+    def count(self) -> tuple[int, int]:
+        return self.direct, self.marked
+
+    def cut(self, *, marked: bool, most: int) -> int:
+        found = min(self.marked if marked else self.direct, most)
+        if marked:
+            self.marked -= found
+        else:
+            self.direct -= found
+        return found
+
+    def disarm(self) -> None:
+        self.armed = self.held = self.is_open = False
+
+    def close(self) -> None:
+        self.disarm()
+
+
+class Tasked:
+    def __init__(self) -> None:
+        self.clock, self.gateway, self.rules = TickingClock(), GatewayInMemory(), RulesInMemory()
+        self.need = Need.NONE
+        self.spared: Sequence[str] | None = ("10.0.0.2",)
+        self.reports: list[InterceptionReport] = []
+        self.task = InterceptionTask(
+            self.gateway,
+            self.rules,
+            self.clock,
+            lambda: SETTINGS,
+            lambda: self.need,
+            lambda: self.spared,
+            self.reports.append,
+        )
+
+    def run(self, seconds: float) -> InterceptionReport:
+        until = self.clock.seconds() + seconds
+        while self.clock.seconds() < until:
+            self.clock.tick(max(self.task.step(), 0.001))
+        return self.task.report
+
+
+def test_nobody_is_turned_aside_while_there_is_room() -> None:
+    tasked = Tasked()
+
+    report = tasked.run(10.0)
+
+    assert (report.phase, tasked.rules.is_open, report.cut) == (Phase.IDLE, False, 0)
+    assert report.is_quiet
+
+
+def test_a_disk_near_its_limit_turns_all_aside_some_at_a_time_and_room_lets_them_go() -> None:
+    tasked = Tasked()
+    tasked.need = Need.NEAR
+    tasked.task.step()
+    tasked.task.step()
+    assert (tasked.rules.armed, tasked.rules.held, tasked.rules.direct) == (True, False, 350)
+    report = tasked.run(1.0)
+    assert (report.phase, report.cut, report.armings) == (Phase.ARMED, 600, 1)
+    assert tasked.rules.spared == ("10.0.0.2",)
+
+    tasked.need = Need.FULL
+    tasked.run(1.0)
+    assert tasked.rules.held
+
+    tasked.need, tasked.rules.marked = Need.NONE, 8
+    assert tasked.run(4.0).phase is Phase.ARMED
+    assert tasked.run(2.0).phase is Phase.DRAINING
+    assert (tasked.rules.is_open, tasked.gateway.let_go > 0) == (False, True)
+    tasked.rules.marked = 0
+    assert tasked.run(1.0).phase is Phase.IDLE
+
+
+def test_a_fence_by_hand_is_a_need() -> None:
+    tasked = Tasked()
+    tasked.gateway.is_fenced = True
+
+    assert (tasked.run(2.0).phase, tasked.rules.held) == (Phase.ARMED, True)
+
+
+def test_a_gateway_that_is_gone_keeps_nobody_from_a_disk_with_room() -> None:
+    tasked = Tasked()
+    tasked.need = Need.NEAR
+    tasked.run(2.0)
+    tasked.gateway.is_silent, tasked.rules.marked = True, 6
+
+    report = tasked.run(1.0)
+    assert (report.phase, tasked.rules.is_open, tasked.rules.marked) == (Phase.IDLE, False, 0)
+    assert "the gateway does not answer: clients go to the broker directly" in interception_sentence(report)
+
+
+def test_before_the_other_brokers_are_known_nobody_is_turned_aside() -> None:
+    tasked = Tasked()
+    tasked.need, tasked.spared = Need.FULL, None
+
+    assert tasked.run(2.0).phase is Phase.IDLE
+
+
+def test_what_the_kernel_refuses_is_told_and_tried_again() -> None:
+    tasked = Tasked()
+    tasked.need, tasked.rules.refusal = Need.FULL, "CAP_NET_ADMIN is needed"
+    assert tasked.task.step() == RETRY
+    assert "CAP_NET_ADMIN" in interception_sentence(tasked.task.report)
+
+    tasked.rules.refusal = None
+    report = tasked.run(2.0)
+    assert (report.phase, report.failure) == (Phase.ARMED, None)
