@@ -190,16 +190,20 @@ def assign_to_full_disk(sandbox: Sandbox, topic: str) -> None:
     reassign(sandbox, topic, BROKERS)
 
 
+def write_backlog(sandbox: Sandbox, topic: str) -> None:
+    """The other follower fetches one by one as well. While it lags it must not be slowed, and so nobody is held."""
+    write_single_batches(sandbox, topic, FULL, 20_000)
+    other = replica(sandbox, topic, OTHER_FOLLOWER, FULL)
+    eventually(lambda: log_end(other) == end_offset(sandbox, topic, FULL))
+    wait_for_isr(sandbox, topic, {FULL: [LEADER, OTHER_FOLLOWER]})
+
+
 def topic_without_the_follower(sandbox: Sandbox, topic: str) -> None:
     """With a backlog for whoever is assigned to it."""
     create_spread_topic(sandbox, topic)
     reassign(sandbox, topic, [LEADER, OTHER_FOLLOWER])
     eventually(lambda: not replica(sandbox, topic, FOLLOWER, FULL).is_dir())
-    write_single_batches(sandbox, topic, FULL, 20_000)
-    # The other follower fetches one by one as well. While it lags it must not be slowed, and so nobody is held.
-    other = replica(sandbox, topic, OTHER_FOLLOWER, FULL)
-    eventually(lambda: log_end(other) == end_offset(sandbox, topic, FULL))
-    wait_for_isr(sandbox, topic, {FULL: [LEADER, OTHER_FOLLOWER]})
+    write_backlog(sandbox, topic)
 
 
 @pytest.mark.long
@@ -229,7 +233,7 @@ def test_a_newly_assigned_and_a_lagging_replica_of_a_full_disk_stop_growing(slow
         foreign = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
         eventually(lambda: [each["partitions"] for each in full(leader)] == [1])
         sandbox.broker(FOLLOWER).stop()
-        write_single_batches(sandbox, topic, FULL, 20_000)
+        write_backlog(sandbox, topic)
         eventually(lambda: throttle(leader)["partitions"] == 1)
         sandbox.broker(FOLLOWER).start()
         verify_hardly_grows(sandbox, leader, topic)

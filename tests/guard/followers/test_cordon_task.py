@@ -12,7 +12,7 @@ from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import Peer, heard
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
 from brimline.guard.followers.cordon import CordonReport, CordonTask
-from brimline.guard.followers.holding import LOOK, RETRY
+from brimline.guard.followers.holding import LOOK
 from brimline.guard.followers.report import PeerReport
 from brimline.guard.followers.words import CordonNews
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed
@@ -185,6 +185,6 @@ def test_a_failure_is_said_once_and_tried_again_later(tasked: Tasked, problem: E
     tasked.step()
     assert (report.failure is None, tasked.holder.applied, tasked.said()) == (False, 1, ["cordon-failed"])
 
-    tasked.clock.tick(RETRY)
+    tasked.clock.tick(CordonTask.RETRY)
     tasked.holder.problem = None
     assert tasked.step().cordoned.ours == {"a"}

@@ -10,17 +10,10 @@ from brimline.act.ledger.state import ShedRecord
 from brimline.act.shedding import CrowdedDisk
 from brimline.decide.disk_state import DiskState
 from brimline.decide.peer_disks import Peer, PeerLogDir, PeerState
+from brimline.guard.followers.holding import LOOK
 from brimline.guard.followers.report import FullFollower, PeerReport
-from brimline.guard.followers.shedding import (
-    LOOK,
-    RETRY,
-    SheddingReport,
-    SheddingTask,
-    crowded_disks,
-    how_to_put_back,
-    shed_document,
-    shed_families,
-)
+from brimline.guard.followers.shed_words import how_to_put_back, shed_document, shed_families
+from brimline.guard.followers.shedding import SheddingReport, SheddingTask, crowded_disks
 from brimline.model import BrokerId, Bytes, Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.observe.cluster.log_dirs import LedTopic
 from tests.service.ticking import TickingClock
@@ -159,7 +152,7 @@ def test_a_refusal_is_told_and_not_repeated_at_once() -> None:
     document = shed_document(tasked.task.report, "b:9092")
     assert document is not None
     assert "needs ALTER on the cluster" in document.does
-    assert tasked.task.step() == RETRY
+    assert tasked.task.step() == SheddingTask.RETRY
 
 
 def test_what_was_taken_away_is_told_with_the_command_that_puts_it_back() -> None:

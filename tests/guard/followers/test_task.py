@@ -131,6 +131,22 @@ def test_a_full_broker_is_looked_into_at_once_and_again_and_again() -> None:
     assert full(tasked.run(2.0)) == {}
 
 
+def test_a_full_broker_that_loses_much_at_once_is_looked_into_at_once() -> None:
+    tasked = Tasked()
+    tasked.settle()
+    tasked.cluster.usable[SECOND] = FULL
+    tasked.run(1.5)
+    looked = len(tasked.cluster.detailed)
+
+    tasked.cluster.usable[SECOND] = FULL - 4
+    tasked.run(2.0)
+    assert len(tasked.cluster.detailed) == looked
+
+    tasked.cluster.usable[SECOND] = FULL - 8
+    tasked.run(2.0)
+    assert len(tasked.cluster.detailed) == looked + 1
+
+
 def test_how_deep_a_full_disk_is_comes_with_every_look() -> None:
     tasked = Tasked()
     tasked.settle()

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from brimline.act.replica_throttle import Held, Partitions
-from brimline.guard.followers.holding import LOOK, RETRY
+from brimline.guard.followers.holding import LOOK
 from brimline.guard.followers.report import FullFollower, PeerReport
 from brimline.guard.followers.throttle import ThrottleReport, ThrottleTask, throttle_sentence
 from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed
@@ -95,7 +95,7 @@ def test_a_refusal_is_told_and_not_repeated_at_once() -> None:
     tasked.task.step()
 
     assert tasked.task.report.failure == REFUSED
-    assert tasked.task.step() == RETRY
+    assert tasked.task.step() == ThrottleTask.RETRY
 
 
 def test_a_guard_that_was_killed_waits_for_its_first_report_and_then_takes_back() -> None:

@@ -48,6 +48,12 @@ class ClusterClient(Reconnecting):
             connection.refresh_brokers(Deadline(PATIENCE))
             return list(connection.brokers)
 
+    def hosts(self) -> Collection[str]:
+        """Of the other live brokers."""
+        with self.connected() as connection:
+            connection.refresh_brokers(Deadline(PATIENCE))
+            return [each.host for each in connection.brokers.values() if each.broker != self._own]
+
     def volumes(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs]:
         with self.connected() as connection:
             answers = ask_volumes(connection, brokers, Deadline(PATIENCE), self._clock.now)

@@ -30,7 +30,8 @@ from brimline.guard.followers.cordon import CordonReport, CordonTask
 from brimline.guard.followers.findings import explain_followers, explain_throttle
 from brimline.guard.followers.orders import FollowerOrders
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport, follower_choice, follower_reserve
-from brimline.guard.followers.shedding import SheddingReport, SheddingTask, ShedNews, shed_document, shed_families
+from brimline.guard.followers.shed_words import ShedNews, shed_document, shed_families
+from brimline.guard.followers.shedding import SheddingReport, SheddingTask
 from brimline.guard.followers.task import FollowerTask
 from brimline.guard.followers.throttle import (
     NOTHING_THROTTLED,

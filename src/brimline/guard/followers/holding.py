@@ -1,4 +1,4 @@
-"""What the cordon and the throttle share: something of the broker is held, or let go, and it may refuse."""
+"""What cordon, throttle and shedding share: something of the broker is held, or let go, and it may refuse."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,8 +10,6 @@ from brimline.service.durable_files import NotRecorded
 
 LOOK = 5.0
 """Seconds until it is seen that somebody else has changed what is held."""
-RETRY = 30.0
-"""What was refused once is refused again, and the broker logs every refusal."""
 UNTIL_WOKEN = 60.0
 
 Holder = TypeVar("Holder")
@@ -20,6 +18,9 @@ Report = TypeVar("Report")
 
 class HoldingTask(ABC, Generic[Holder, Report]):
     """``is_wanted`` is asked before every step; ``changed`` is told of every look."""
+
+    RETRY = 30.0
+    """Seconds: what was refused once is refused again, and the broker logs every refusal."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class HoldingTask(ABC, Generic[Holder, Report]):
         except NotRecorded as error:
             failure = Failure(kind=FailureKind.UNREADABLE, message=str(error))
         is_refused = failure.kind not in (FailureKind.UNREACHABLE, FailureKind.TIMED_OUT)
-        self._retry_at = self._clock.seconds() + (RETRY if is_refused else LOOK)
+        self._retry_at = self._clock.seconds() + (self.RETRY if is_refused else LOOK)
         return failed(failure)
 
     def _tell(self, report: Report) -> None:

@@ -5,11 +5,8 @@ every disk that the last report of the followers' disks calls down to its reserv
 what may go. What was taken away is told until it is back; switched off, it is looked after all the same.
 """
 
-import json
-import logging
-import shlex
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,21 +15,9 @@ from brimline.act.ledger.state import ShedRecord
 from brimline.act.shedding import CrowdedDisk
 from brimline.decide.admission import EXEMPT_TOPICS
 from brimline.decide.peer_disks import PeerState
-from brimline.documents.guard_state import FailureDocument, ShedDocument
+from brimline.guard.followers.holding import LOOK, UNTIL_WOKEN, HoldingTask
 from brimline.guard.followers.report import FullFollower, PeerReport
-from brimline.metrics import catalogue
-from brimline.metrics.metric import MetricFamily
-from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed, TopicPartition, counted, human_bytes
-from brimline.service.clock import Clock
-from brimline.service.durable_files import NotRecorded
-from brimline.service.log_lines import say
-
-LOOK = 5.0
-"""Seconds between two looks at a disk that is down to its reserve."""
-LOOK_AFTER = 60.0
-RETRY = 300.0
-"""What was refused once is refused again, and each time stands in the ledger."""
-_SHOWN = 10
+from brimline.model import BrokerId, Failure, TopicPartition
 
 
 class Shedder(Protocol):
@@ -55,26 +40,15 @@ class SheddingReport:
     failure: Failure | None = None
 
 
-class SheddingTask:
-    """``is_wanted`` is asked before every step; ``changed`` is told of every look."""
+class SheddingTask(HoldingTask[Shedder, SheddingReport]):
+    RETRY = 300.0
+    """Each try that is refused stands in the ledger."""
 
-    def __init__(
-        self,
-        shedder: Shedder,
-        clock: Clock,
-        is_wanted: Callable[[], bool],
-        wake: Callable[[], None],
-        changed: Callable[[SheddingReport], None],
-    ) -> None:
-        self._shedder = shedder
-        self._clock = clock
-        self._is_wanted = is_wanted
-        self._wake = wake
-        self._changed = changed
-        self._peers = PeerReport()
-        self._is_ledger_read = False
-        self._retry_at = clock.seconds()
-        self.report = SheddingReport()
+    _peers = PeerReport()
+    _is_ledger_read = False
+
+    def _first_report(self) -> SheddingReport:
+        return SheddingReport()
 
     def decided(self, peers: PeerReport) -> None:
         """From any thread; returns at once."""
@@ -85,30 +59,29 @@ class SheddingTask:
 
     def step(self) -> float:
         """Do what is due; returns the seconds until more is."""
-        peers, now = self._peers, self._clock.seconds()
-        if now < self._retry_at:
-            return self._retry_at - now
-        may_act = self._is_wanted() and now < peers.counts_until
+        wait = self._seconds_to_wait()
+        if wait > 0:
+            return wait
+        peers = self._peers
+        may_act = self._is_wanted() and self._clock.seconds() < peers.counts_until
         disks = crowded_disks(peers) if may_act else []
         new: list[ShedEntry] = []
-        failure = None
-        try:
+
+        def act() -> SheddingReport:
             for disk in disks:
-                new += self._shedder.relieve(disk)
-            if disks or self._shedder.shed or not self._is_ledger_read:
-                self._shedder.look_after()
+                new.extend(self._holder.relieve(disk))
+            if disks or self._holder.shed or not self._is_ledger_read:
+                self._holder.look_after()
                 self._is_ledger_read = True
-        except ObservationFailed as error:
-            failure = error.failure
-        except NotRecorded as error:
-            failure = Failure(kind=FailureKind.UNREADABLE, message=str(error))
-        if failure is not None and failure.kind not in (FailureKind.UNREACHABLE, FailureKind.TIMED_OUT):
-            self._retry_at = now + RETRY
-        shed = tuple(each.entry for each in self._shedder.shed)
+            return self._seen(new)
+
         # Where nothing is to be shed and nothing was, an unreachable broker is other tasks' news.
-        self.report = SheddingReport(shed=shed, new=tuple(new), failure=failure if disks or shed else None)
-        self._changed(self.report)
-        return LOOK if disks else LOOK_AFTER
+        self._tell(self._tried(act, lambda failure: self._seen(new, failure if disks or self._holder.shed else None)))
+        return LOOK if disks else UNTIL_WOKEN
+
+    def _seen(self, new: Sequence[ShedEntry], failure: Failure | None = None) -> SheddingReport:
+        shed = tuple(each.entry for each in self._holder.shed)
+        return SheddingReport(shed=shed, new=tuple(new), failure=failure)
 
 
 def crowded_disks(peers: PeerReport) -> list[CrowdedDisk]:
@@ -153,86 +126,3 @@ def _in_question(follower: FullFollower, log_dir: str) -> list[TopicPartition]:
 
 def _places(peers: PeerReport) -> object:
     return [(disk.follower, disk.log_dir, sorted(disk.partitions)) for disk in crowded_disks(peers)]
-
-
-def shed_families(report: SheddingReport) -> list[MetricFamily]:
-    counts = sorted(Counter(each.follower for each in report.shed).items())
-    rows = tuple((str(broker),) for broker, _ in counts)
-    return [catalogue.FOLLOWER_SHED.family(rows, [count for _, count in counts])]
-
-
-def shed_document(report: SheddingReport, servers: str) -> ShedDocument | None:
-    if not report.shed and report.failure is None:
-        return None
-    return ShedDocument(
-        partitions=tuple(str(each.partition) for each in report.shed),
-        failure=FailureDocument.of(report.failure),
-        does=shed_sentence(report),
-        what_to_do=how_to_put_back(report.shed, servers) if report.shed else None,
-    )
-
-
-def shed_sentence(report: SheddingReport) -> str:
-    if report.failure is not None:
-        return (
-            f"replicas cannot be taken away from a full disk, or what was taken not be looked after: {report.failure}"
-        )
-    brokers = ", ".join(map(str, sorted({each.follower for each in report.shed})))
-    names = [str(each.partition) for each in report.shed]
-    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (
-        f"{counted(len(names), 'replica')} taken away because a disk of broker {brokers} was full, and not back: "
-        f"{', '.join(names[:_SHOWN])}{rest}"
-    )
-
-
-def how_to_put_back(shed: Sequence[ShedEntry], servers: str) -> str:
-    """One that was shed from two brokers has the assignment from before the first."""
-    firsts: dict[TopicPartition, ShedEntry] = {}
-    for each in shed:
-        firsts.setdefault(each.partition, each)
-    partitions = [
-        {"topic": each.partition.topic, "partition": each.partition.partition, "replicas": list(each.before)}
-        for each in list(firsts.values())[:_SHOWN]
-    ]
-    document = json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
-    rest = " (and likewise for the others, which brimline ledger has)" if len(firsts) > _SHOWN else ""
-    return (
-        f"when that disk has room, put back what was taken away{rest}: echo {shlex.quote(document)} | "
-        f"kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(servers)} --execute "
-        "--reassignment-json-file /dev/stdin"
-    )
-
-
-class ShedNews:
-    def __init__(self, servers: str) -> None:
-        self._servers = servers
-        self._shed: tuple[ShedEntry, ...] = ()
-        self._failure: str | None = None
-
-    def tell(self, report: SheddingReport) -> None:
-        for each in report.new:
-            say(
-                logging.WARNING,
-                "replica-shed",
-                f"{each.partition} was taken away from broker {each.follower} ({human_bytes(each.size)} in "
-                f"{each.log_dir}): {each.why}; it is not put back by itself; {how_to_put_back([each], self._servers)}",
-                topic=each.partition.topic,
-                partition=each.partition.partition,
-                follower=each.follower,
-                replicas_before=",".join(map(str, each.before)),
-            )
-        for each in self._shed:
-            if each not in report.shed:
-                say(
-                    logging.INFO,
-                    "replica-shed-over",
-                    f"{each.partition} has other replicas again than those that were left to it",
-                    topic=each.partition.topic,
-                    partition=each.partition.partition,
-                )
-        self._shed = report.shed
-        failure = None if report.failure is None else str(report.failure)
-        if failure is not None and failure != self._failure:
-            say(logging.ERROR, "shed-failed", shed_sentence(report))
-        self._failure = failure

@@ -6,7 +6,8 @@ same moment), sooner when one of its disks nears a limit, and not more than abou
 answer holds up nobody beyond one timeout.
 
 Which partitions of a full log dir are led here is asked as soon as it is full and again and again while it is: leaders
-move, topics come. What cannot be asked stays as it was known.
+move, topics come. It is asked at once when the disk has lost a tenth of what it had left: a replica that was assigned
+to it may be fetched whole in seconds. What cannot be asked stays as it was known.
 
 This task only looks. What it finds is carried out by ``follower_orders``, which has a thread of its own: a network that
 hangs here lets no lease run out there, until the report itself is too old to count.
@@ -29,6 +30,8 @@ from brimline.service.clock import Clock
 
 LOOK_AT_LEADERS = 10.0
 """Seconds; for so long a partition whose leader has moved here may still be replicated to a full follower."""
+LOST_SHARE = 0.1
+"""Of what a full disk had left. Few questions until nothing is left, however large the disk, and however busy."""
 _SPREAD = 0.2
 _UNTIL_WOKEN = 60.0
 VOLUMES, DETAILS, BROKERS = "volumes", "details", "brokers"
@@ -61,6 +64,7 @@ class FollowerTask:
         self._list_at = clock.seconds()
         self._details_at = 0.0
         self._asked_about: dict[BrokerId, Collection[str]] = {}
+        self._had_left: dict[tuple[BrokerId, str], Bytes] = {}
         self._unknown: dict[BrokerId, Failure] = {}
         self._known: dict[BrokerId, tuple[LedTopic, ...]] = {}
         self._questions: Counter[str] = Counter()
@@ -141,8 +145,10 @@ class FollowerTask:
         remembered = {broker: topics for broker, topics in self._known.items() if broker not in fresh}
         asked = {**fresh, **dict.fromkeys(remembered, ())}
         is_the_same, self._asked_about = asked == self._asked_about, asked
-        if not asked or (is_the_same and self._clock.seconds() < self._details_at):
+        is_early = self._clock.seconds() < self._details_at
+        if not asked or (is_the_same and is_early and not self._has_lost_much()):
             return
+        self._had_left = self._left()
         self._questions[DETAILS] += len(fresh)
         self._details_at = self._clock.seconds() + self._spread(min(pace.interval, LOOK_AT_LEADERS))
         try:
@@ -151,6 +157,18 @@ class FollowerTask:
             answers = dict.fromkeys(fresh, error.failure)
         self._unknown = {broker: answer for broker, answer in answers.items() if isinstance(answer, Failure)}
         self._known |= {broker: answer for broker, answer in answers.items() if not isinstance(answer, Failure)}
+
+    def _has_lost_much(self) -> bool:
+        return any(left < self._had_left.get(place, left) * (1 - LOST_SHARE) for place, left in self._left().items())
+
+    def _left(self) -> dict[tuple[BrokerId, str], Bytes]:
+        return {
+            (broker, each.path): each.space.usable
+            for broker, peer in self._peers.items()
+            if broker != self._own
+            for each in peer.full
+            if each.space is not None
+        }
 
     def _full(self) -> dict[BrokerId, Collection[str]]:
         return {

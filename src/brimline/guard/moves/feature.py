@@ -146,7 +146,7 @@ class MoveNews:
             return
         self._said = frozenset()  # when it works again, that is news
         does = str(report.failure) if report.is_held else move_sentence(report, enforced=self._is_enforced)
-        say(logging.ERROR, "moves-failed", f"{does}; it is tried again and again", kind=report.failure.kind.value)
+        say(logging.ERROR, "moves-failed", f"{does}; retrying", kind=report.failure.kind.value)
 
 
 class Moves(Feature):

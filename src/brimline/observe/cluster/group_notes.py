@@ -19,18 +19,18 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from brimline.model import BrokerId, Failure, FailureKind, KafkaError, ObservationFailed
 from brimline.observe.client.connection import Connection, Deadline
+from brimline.observe.cluster.group_offsets import LEFT_OUT, offset_fetch
 
 TOPIC = "__consumer_offsets"
 _PARTITION = 0
 _GROUP = 0
 """The kind of coordinator that is asked for."""
-_SEVERAL_KEYS, _SEVERAL_GROUPS, _LAST_WITH_NAMES = 4, 8, 9
+_SEVERAL_KEYS, _LAST_WITH_NAMES = 4, 9
 _NO_MEMBER = -1
 _REFUSED = {29: f"the topic {TOPIC}", 30: "the groups brimline-guard-*"}
 _PASSING = frozenset({3, 14, 15, 16})
 """The topic is being made, or a coordinator reads its groups or is moving."""
 _ASK_AGAIN_AFTER = 0.25
-_LEFT_OUT = Failure(kind=FailureKind.KAFKA_ERROR, message="the coordinator left it out of its answer")
 
 Note = str | Failure | None
 """``None``: there is none."""
@@ -73,7 +73,8 @@ def _written_once(connection: Connection, group: str, text: str, deadline: Deadl
     coordinators, failed = _coordinators(connection, [group], deadline)
     for broker in coordinators:
         answer = connection.ask(broker, _commit(group, text), deadline)
-        failed[group] = next(each.error_code for topic in answer.topics for each in topic.partitions)
+        codes = [each.error_code for topic in answer.topics for each in topic.partitions]
+        failed[group] = codes[0] if codes else LEFT_OUT
     return failed[group]
 
 
@@ -84,7 +85,7 @@ def _asked_once(connection: Connection, groups: Collection[str], deadline: Deadl
     questions = {broker: (broker, _fetch(some)) for broker, some in coordinators.items()}
     for broker, answer in connection.ask_each(questions, deadline).items():
         texts = {} if isinstance(answer, Failure) else {each.group_id: _text(each) for each in answer.groups}
-        silence = answer if isinstance(answer, Failure) else _LEFT_OUT
+        silence = answer if isinstance(answer, Failure) else LEFT_OUT
         found.update({group: texts.get(group, silence) for group in coordinators[broker]})
     return found
 
@@ -105,18 +106,13 @@ def _coordinators(
             failed[each.key] = each.error_code
         else:
             coordinators[BrokerId(each.node_id)].append(each.key)
-    return coordinators, failed
+    found = {*failed, *(group for some in coordinators.values() for group in some)}
+    return coordinators, {**failed, **dict.fromkeys(set(groups) - found, LEFT_OUT)}
 
 
 def _fetch(groups: Collection[str]) -> OffsetFetchRequest:
-    group_fields = OffsetFetchRequest.OffsetFetchRequestGroup
-    topic = group_fields.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[_PARTITION])
-    return OffsetFetchRequest(
-        groups=[group_fields(group_id=group, member_id=None, member_epoch=-1, topics=[topic]) for group in groups],
-        require_stable=False,
-        min_version=_SEVERAL_GROUPS,
-        max_version=_LAST_WITH_NAMES,
-    )
+    topic_fields = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
+    return offset_fetch(groups, [topic_fields(name=TOPIC, partition_indexes=[_PARTITION])])
 
 
 def _commit(group: str, text: str) -> OffsetCommitRequest:

@@ -42,6 +42,7 @@ _GROUP_AUTHORIZATION_FAILED, _TOPIC_AUTHORIZATION_FAILED, _GROUP_ID_NOT_FOUND = 
 _ACTIVE = frozenset({"stable", "assigning", "reconciling", "notready", "preparingrebalance", "completingrebalance"})
 _EMPTY = frozenset({"empty", "dead"})
 _NO_OFFSETS: Mapping[TopicPartition, Offset] = {}
+LEFT_OUT = Failure(kind=FailureKind.KAFKA_ERROR, message="the coordinator left it out of its answer")
 _TOO_LATE = Failure(kind=FailureKind.TIMED_OUT, message="there was no time left to ask for them")
 
 
@@ -132,7 +133,9 @@ class _Fetching:
             yield UnknownGroups(what=what, count=len(names), failure=failure)
 
     def _batches(self, batches: Mapping[BrokerId, Sequence[_Listed]]) -> Iterator[ConsumerGroup]:
-        questions = {broker: (broker, self._request(batch)) for broker, batch in batches.items()}
+        topics = self._topics()
+        names = {broker: [group.name for group in batch] for broker, batch in batches.items()}
+        questions = {broker: (broker, offset_fetch(some, topics)) for broker, some in names.items()}
         answers = self._connection.ask_each(questions, self._rounds.renewed())
         for broker, batch in batches.items():
             answer = answers[broker]
@@ -145,18 +148,6 @@ class _Fetching:
                 if committed:
                     yield ConsumerGroup(name=group.name, activity=group.activity, committed=committed)
 
-    def _request(self, batch: Iterable[_Listed]) -> OffsetFetchRequest:
-        group_fields = OffsetFetchRequest.OffsetFetchRequestGroup
-        return OffsetFetchRequest(
-            groups=[
-                group_fields(group_id=group.name, member_id=None, member_epoch=-1, topics=self._topics())
-                for group in batch
-            ],
-            require_stable=False,
-            min_version=_SEVERAL_GROUPS,
-            max_version=_LAST_WITH_NAMES,
-        )
-
     def _topics(self) -> list[Any] | None:
         if len(self._partitions) > NAMED_PARTITIONS:
             return None
@@ -168,8 +159,7 @@ class _Fetching:
 
     def _committed(self, name: str, answer: Any) -> Mapping[TopicPartition, Offset]:
         if answer is None:
-            silence = Failure(kind=FailureKind.KAFKA_ERROR, message="the coordinator left it out of its answer")
-            self._failed[silence].append(name)
+            self._failed[LEFT_OUT].append(name)
             return _NO_OFFSETS
         if answer.error_code == _GROUP_ID_NOT_FOUND:
             return _NO_OFFSETS  # it has gone since it was listed
@@ -188,6 +178,17 @@ class _Fetching:
             and each.committed_offset >= 0
             and (partition := TopicPartition(topic.name, each.partition_index)) in self._partitions
         }
+
+
+def offset_fetch(groups: Iterable[str], topics: list[Any] | None) -> OffsetFetchRequest:
+    """``topics``: ``None`` for all."""
+    fields = OffsetFetchRequest.OffsetFetchRequestGroup
+    return OffsetFetchRequest(
+        groups=[fields(group_id=group, member_id=None, member_epoch=-1, topics=topics) for group in groups],
+        require_stable=False,
+        min_version=_SEVERAL_GROUPS,
+        max_version=_LAST_WITH_NAMES,
+    )
 
 
 def _listed(group: Any) -> _Listed:
