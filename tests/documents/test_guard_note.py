@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from brimline.decide.reclaim.brakes import Brakes
-from brimline.documents.guard_note import MOST_BYTES, GuardNote, NotedPause, NoteTooLarge, note_text, read_note
+from brimline.documents.guard_note import MOST_BYTES, GuardNote, NotedPause, NoteRefused, note_text, read_note
 
 AT = datetime(2026, 1, 30, 11, 2, 13, tzinfo=UTC)
 NOTE = GuardNote(
@@ -53,12 +53,12 @@ def test_whatever_is_no_note_of_ours_is_refused(text: str) -> None:
 def test_too_many_patterns_are_said_to_be_too_many() -> None:
     many = replace(NOTE, brakes=Brakes(protected_topics=tuple(f"topic-{number}" for number in range(500))))
 
-    with pytest.raises(NoteTooLarge, match=r"shorten brimline\.reclaim\.protected\.topics"):
+    with pytest.raises(NoteRefused, match=r"shorten brimline\.reclaim\.protected\.topics"):
         note_text(many)
 
 
 def test_a_pattern_that_could_keep_others_busy_is_not_told() -> None:
-    with pytest.raises(NoteTooLarge, match="could keep other guards busy"):
+    with pytest.raises(NoteRefused, match="could keep other guards busy"):
         note_text(replace(NOTE, brakes=Brakes(protected_topics=("(a|b)*",))))
 
 

@@ -89,9 +89,9 @@ def test_a_path_that_is_not_utf_8_arrives_as_it_is(gateway: FakeGateway, client:
 
 
 def test_a_refusal_is_the_gateways_own_sentence(gateway: FakeGateway, client: GatewayClient) -> None:
-    gateway.error = "/data/z is no log dir of this broker"
+    gateway.error = "/data/z is not a log dir of this broker"
 
-    with pytest.raises(BadInput, match=r"^/data/z is no log dir of this broker$"):
+    with pytest.raises(BadInput, match=r"^/data/z is not a log dir of this broker$"):
         client.fence(log_dir="/data/z", reason="r", by="me")
 
 
@@ -109,7 +109,7 @@ def test_no_socket_is_not_the_same_as_nobody_behind_it(client: GatewayClient) ->
     left_behind = failure_of(client)
 
     assert absent == (FailureKind.GONE, f"no gateway is running: there is no {client.path}")
-    assert left_behind == (FailureKind.UNREACHABLE, f"no gateway is running: nobody listens on {client.path}")
+    assert left_behind == (FailureKind.UNREACHABLE, f"no gateway is running: nothing listens on {client.path}")
 
 
 def test_it_answers_again_after_a_failure(client: GatewayClient) -> None:

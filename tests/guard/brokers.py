@@ -81,5 +81,10 @@ class FakeBroker:
             raise ObservationFailed(self.failure)
         return self.facts
 
+    def release(self) -> str:
+        if self.failure is not None:
+            raise ObservationFailed(self.failure)
+        return "4.3"
+
     def remote_sizes(self, _facts: PartitionFacts, partitions: Mapping[TopicPartition, Bytes]) -> RemoteSizes:
         return {partition: self.remote.get(partition, Reason.CHANGING) for partition in partitions}

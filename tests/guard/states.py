@@ -11,14 +11,15 @@ from brimline.guard.disks.published import volumes_document
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.feature import cordon_document, follower_document
 from brimline.guard.followers.report import OrderReport, PeerReport
-from brimline.guard.followers.shedding import SheddingReport, shed_document
+from brimline.guard.followers.shed_words import shed_document
+from brimline.guard.followers.shedding import SheddingReport
 from brimline.guard.gateway_link.feature import gateway_document
 from brimline.guard.gateway_link.task import GatewayReport
 from brimline.guard.landing.feature import landing_document
 from brimline.guard.landing.task import LandingReport
 from brimline.guard.moves.feature import move_document
 from brimline.guard.moves.task import MoveReport
-from brimline.guard.percent.feature import retention_document
+from brimline.guard.percent.feature import largest_topics, retention_document
 from brimline.guard.percent.task import PercentReport
 from brimline.guard.reclaim.published import reclaim_document
 from brimline.guard.reclaim.report import ReclaimReport
@@ -61,6 +62,7 @@ def state_document(state: GuardState) -> bytes:
         "reclaim": reclaim_document(state.reclaims, ReclaimSettings.of(config), seconds),
         "gateway": gateway_document(state.gateway, config.path),
         "retention": retention_document(state.percents, seconds),
+        "topics": largest_topics(state.percents),
         "landing": landing_document(state.landing, config.text(keys.LANDING_URI), seconds),
     }
     whole = guard_state(

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -12,14 +13,16 @@ import pytest
 from brimline.act.cordon import Cordoned
 from brimline.act.move_pause import Hold, Pause
 from brimline.cli.shared.glyphs import ASCII
-from brimline.cli.status.state import read_state
 from brimline.cli.status.table import guard_lines, write_guard_table
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.followers import AUTO, FollowerAction, choose_action
 from brimline.decide.peer_disks import Peer, PeerState
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.documents.history import Happening, Timeline
+from brimline.documents.troubles import troubles
 from brimline.guard.ballast.task import BallastStatus
+from brimline.guard.client import read_state
 from brimline.guard.followers.cordon import CordonReport
 from brimline.guard.followers.report import FullFollower, OrderReport, PeerReport
 from brimline.guard.followers.shedding import SheddingReport
@@ -27,6 +30,7 @@ from brimline.guard.gateway_link.task import GatewayReport, RefusedLately
 from brimline.guard.http import HttpRequest, HttpResponse, Pages
 from brimline.guard.moves.task import MoveReport
 from brimline.guard.percent.task import PercentReport, PercentTask
+from brimline.guard.percent.topic_sizes import OTHERS, TopicSize
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.catalogue import BROKER_CONNECTED
 from brimline.model import BrimlineError, BrokerId, Bytes, Failure, FailureKind, TopicPartition
@@ -39,6 +43,18 @@ from tests.guard.percent.test_task import PLAIN, ROWS, T0, TIERED
 from tests.guard.states import GuardState, state_document
 from tests.service.ticking import Answers, FakeDisks, TickingClock
 
+HISTORY = Timeline(
+    broker=1,
+    events=(
+        Happening(
+            at=datetime(2026, 1, 31, 11, 59, tzinfo=UTC),
+            what="disk-full",
+            level="warning",
+            by="guard",
+            sentence="a is full",
+        ),
+    ),
+)
 LIMITS = DiskLimits(max_used_percent=90, min_free_bytes=Bytes(0))
 
 
@@ -102,11 +118,35 @@ def test_status_reads_the_document(state: GuardState) -> None:
 
     text = "\n".join(str(line) for line in guard_lines(shown, ASCII))
 
-    assert "Broker 7  1 full and 1 unknown" in text
+    assert "Broker 7  FULL: a - UNKNOWN: c" in text
     assert "FULL" in text
     assert "c does not exist" in text
     assert "150 %  orders-1" in text
     assert "would refuse Produce for every partition in a" in text
+
+
+def test_status_leads_with_a_broker_that_is_down(state: GuardState) -> None:
+    gone = Failure(kind=FailureKind.UNREACHABLE, message="127.0.0.1:19092 refused the connection")
+    late = Failure(kind=FailureKind.TIMED_OUT, message="did not answer in time")
+
+    assert shown_text(replace(state, percents=PercentReport(failure=gone))).startswith("Broker 7  DOWN - FULL: a")
+    assert troubles_of(replace(state, percents=PercentReport(failure=late)))[0] == "NO ANSWER"
+
+
+def test_status_names_the_largest_topics_of_a_disk_and_the_command_where_it_is_full(state: GuardState) -> None:
+    sizes = (
+        TopicSize(log_dir="a", topic="orders", bytes=Bytes(3 << 20), growth=float(1 << 20)),
+        TopicSize(log_dir="a", topic=OTHERS, bytes=Bytes(5), growth=None),
+        TopicSize(log_dir="b", topic="clicks", bytes=Bytes(2048), growth=-1024.0),
+    )
+    plain = state.percents.plain
+    assert plain is not None
+
+    text = shown_text(replace(state, percents=replace(state.percents, plain=replace(plain, topics=sizes))))
+
+    assert "largest: orders 3.00 MiB (+1.00 MiB/h)\n          why they do not shrink: brimline topics --config" in text
+    assert "largest: clicks 2.00 KiB (-1.00 KiB/h)\n" in text
+    assert OTHERS not in text
 
 
 def with_gateway(guard: GuardState, /, **report: Any) -> GuardState:
@@ -116,6 +156,10 @@ def with_gateway(guard: GuardState, /, **report: Any) -> GuardState:
 def shown_text(state: GuardState) -> str:
     shown = read_state(state_document(state).decode(), "http://here")
     return "\n".join(str(line) for line in guard_lines(shown, ASCII))
+
+
+def troubles_of(state: GuardState) -> list[str]:
+    return [str(each) for each in troubles(read_state(state_document(state).decode(), "http://here"))]
 
 
 def test_without_a_gateway_there_is_nothing_to_say_of_it(state: GuardState) -> None:
@@ -136,7 +180,7 @@ def test_a_gateway_that_should_be_there_and_is_not(state: GuardState) -> None:
 
     assert json.loads(state_document(silent))["gateway"]["up"] is False
     assert "Gateway  does not answer\n  ! nobody listens on g.sock\n          while it is down" in text
-    assert not read_state(state_document(silent).decode(), "http://here").is_healthy
+    assert troubles_of(silent)[0] == "GATEWAY DOWN"
 
 
 def test_a_gateway_that_refuses_nothing(state: GuardState) -> None:
@@ -160,8 +204,8 @@ def test_fences_are_shown_with_why_since_when_and_what_to_do(state: GuardState) 
         "  FENCED  /data/a",
         "          12 partitions, for 7 min (since 2026-01-01 00:10 UTC)",
         "          full: more than 90 % is used",
-        "          make room: lower the retention of a topic, delete a topic or move replicas away; it is lifted by "
-        "itself as soon as the disk has room again",
+        "          make room: brimline topics --config server.properties names what fills it; lower the retention of a "
+        "topic, delete a topic or move replicas away; it is lifted by itself as soon as the disk has room again",
         "  FENCED  topic clicks",
         "          12 partitions, for 7 min (since 2026-01-01 00:10 UTC)",
         "          by alice: moving this disk",
@@ -243,7 +287,7 @@ def test_a_full_follower_is_shown_with_what_is_done_and_what_to_do(state: GuardS
     ) in text
     assert "make room there" in text
     assert "PEERS   nothing is known of the disks of 1 of 2 other brokers" in text
-    assert not read_state(state_document(troubled).decode(), "http://here").is_healthy
+    assert "NO ROOM: broker 3" in troubles_of(troubled)
 
 
 def test_replicas_that_were_shed_are_shown_with_the_command_that_puts_them_back(state: GuardState) -> None:
@@ -297,7 +341,8 @@ def asked(
 ) -> HttpResponse:
     board = MetricBoard()
     board.put(BROKER_CONNECTED.single(1))
-    pages = Pages(board, lambda: state_document(state), lambda: None, unhealthy, lambda: None)
+    known = read_state(state_document(state).decode(), "http://here")
+    pages = Pages(board, lambda: known, lambda: None, unhealthy, lambda: None, lambda: HISTORY)
     return pages.respond(HttpRequest(method="GET", path=path, headers=headers))
 
 
@@ -306,6 +351,13 @@ def test_metrics_are_prometheus_text(state: GuardState) -> None:
 
     assert page.content_type.startswith("text/plain; version=0.0.4")
     assert b"\nbrimline_broker_connected 1\n" in page.body
+
+
+def test_the_history_is_json(state: GuardState) -> None:
+    page = asked(state, "/v1/history")
+
+    assert page.content_type == "application/json"
+    assert [event["word"] for event in json.loads(page.body)["events"]] == ["FULL"]
 
 
 def test_metrics_are_openmetrics_on_request(state: GuardState) -> None:
@@ -321,9 +373,18 @@ def test_an_unhealthy_guard_says_why(state: GuardState) -> None:
     assert page.body == b"tasks that died: disks\n"
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/v1/state", "/metrics"])
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/v1/state", "/v1/history", "/metrics"])
 def test_every_page_is_there(state: GuardState, path: str) -> None:
     assert asked(state, path).status is HTTPStatus.OK
+
+
+def test_the_page_for_people_comes_with_a_strict_policy(state: GuardState) -> None:
+    page = asked(state, "/")
+
+    assert page.content_type == "text/html; charset=utf-8"
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert b"<h1>Broker " in page.body
+    assert b"a is full" in page.body
 
 
 def test_there_is_nothing_else(state: GuardState) -> None:

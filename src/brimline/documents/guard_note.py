@@ -22,8 +22,8 @@ MOST_BYTES = 4000
 _LONGEST_TEXT = 200
 
 
-class NoteTooLarge(BrimlineError):
-    """Or too much work for its readers."""
+class NoteRefused(BrimlineError):
+    """It is too large for Kafka, or too much work for its readers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +46,16 @@ class GuardNote:
 
 
 def note_text(note: GuardNote) -> str:
-    """Raises ``NoteTooLarge``."""
+    """Raises ``NoteRefused``."""
     slow = _slow(note)
     if slow is not None:
-        raise NoteTooLarge(
+        raise NoteRefused(
             f"{slow!r:.80} of brimline.reclaim.protected.topics could keep other guards busy: no repeated groups, no "
             "looking around or back, and at most three of * + {"
         )
     text = json.dumps(to_json(note), separators=(",", ":"))
     if len(text) > MOST_BYTES:
-        raise NoteTooLarge(
+        raise NoteRefused(
             f"they take {len(text):,} bytes, and a note has room for {MOST_BYTES:,}: shorten "
             "brimline.reclaim.protected.topics, one expression may stand for several"
         )

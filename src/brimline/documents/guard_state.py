@@ -288,10 +288,6 @@ class ReclaimDocument:
     """Sentences about those of the guards of other replicas."""
     devices: tuple[DeviceDocument, ...]
 
-    @property
-    def is_healthy(self) -> bool:
-        return self.paused is None and not any(device.troubled for device in self.devices)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerDocument:
@@ -362,16 +358,20 @@ class AnswerDocument:
     def is_enforcing(self) -> bool:
         return self.enforcement == "gateway"
 
+    @property
+    def fences_for_people(self) -> tuple[FenceDocument, ...]:
+        """Full disks first. Gateway and guard both see them: for people that is one fence, as old as the older one."""
+        shown: dict[tuple[str, bool], FenceDocument] = {}
+        for fence in sorted(self.fences, key=lambda fence: (fence.cause is FenceCause.MANUAL, fence.since)):
+            shown.setdefault((fence.target, fence.cause is FenceCause.MANUAL), fence)
+        return tuple(shown.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayDocument:
     up: bool
     failure: FailureDocument | None
     state: AnswerDocument | None
-
-    @property
-    def lets_everything_through(self) -> bool:
-        return self.state is not None and not self.state.fences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,6 +419,16 @@ class RetentionDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSizeDocument:
+    """One of the largest topics of a log dir."""
+
+    log_dir: str
+    topic: str
+    bytes: int
+    growth_bytes_per_hour: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolDocument:
     snapshots: int
     bytes: int
@@ -439,6 +449,17 @@ class LandingDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InterceptionDocument:
+    """Connections of clients: ``direct`` to the broker while they are counted, ``proxied`` through the gateway."""
+
+    phase: str
+    does: str
+    direct: int
+    proxied: int
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardState:
     format: str = FORMAT
     version: int = VERSION
@@ -453,16 +474,7 @@ class GuardState:
     ballast: BallastsDocument | None = None
     reclaim: ReclaimDocument | None = None
     gateway: GatewayDocument | None = None
+    interception: InterceptionDocument | None = None
     retention: RetentionDocument = field(default_factory=lambda: RetentionDocument(plain=None, tiered=None))
+    topics: tuple[TopicSizeDocument, ...] = ()
     landing: LandingDocument | None = None
-
-    @property
-    def is_healthy(self) -> bool:
-        """Nothing here asks for anybody's attention."""
-        return (
-            self.broker.failure is None
-            and all(volume.state == "ok" for volume in self.volumes)
-            and (self.followers is None or not self.followers.full)
-            and (self.reclaim is None or self.reclaim.is_healthy)
-            and (self.gateway is None or self.gateway.lets_everything_through)
-        )

@@ -9,6 +9,7 @@ One JSON object a line each way, each with the version ``v`` (none is 1) and an 
      "followers": {"2": {"reason": "…", "topics": [{"topic": "orders", "partitions": [0, 1]}]}}}
     {"v": 1, "op": "address-limits", "connections": 100, "connectionsOf": {"10.0.0.5": 1000},
      "perSecond": null, "perSecondOf": {"10.0.0.7": 9.0}}
+    {"v": 1, "op": "intercepted", "letGo": true}
     {"v": 1, "op": "fence", "logDir": "/data/a", "reason": "…", "by": "root"}
 
 Members are added, never changed or removed, while the version stays.
@@ -120,6 +121,15 @@ class AddressLimitsOrder(GatewayOrder):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InterceptedWanted(GatewayOrder):
+    """Whether it is there, and on which ports of its own it waits for clients of the broker's ports. ``let_go``: it
+    ends the connections that it has, each between two requests."""
+
+    OP: ClassVar[str] = "intercepted"
+    let_go: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FenceOrder(GatewayOrder):
     """By hand."""
 
@@ -149,6 +159,8 @@ class GatewayAnswer:
     state: object = None
     in_force: object = None
     passed_unread: object = None
+    ports: object = None
+    fenced: object = None
 
 
 def _limit(limit: Any) -> Any:

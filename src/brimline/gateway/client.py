@@ -26,6 +26,7 @@ from brimline.documents.orders import (
     FollowerFencesOrder,
     GatewayAnswer,
     GatewayOrder,
+    InterceptedWanted,
     Lease,
     SkipsOrder,
     StateWanted,
@@ -95,6 +96,13 @@ class GatewayClient:
     def limit_addresses(self, order: AddressLimitsOrder) -> None:
         self._ask(order)
 
+    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]:
+        """The broker's ports, each with the gateway's own for it; and whether anything is fenced there."""
+        answer = self._ask(InterceptedWanted(let_go=let_go))
+        if not isinstance(answer.ports, dict):
+            self._not_a_gateway(None)
+        return {int(port): int(own) for port, own in answer.ports.items()}, answer.fenced is True
+
     def fence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
         self._ask(FenceOrder(log_dir=log_dir, topic=topic, reason=reason, by=by))
 
@@ -163,7 +171,7 @@ class GatewayClient:
         if isinstance(problem, FileNotFoundError | NotADirectoryError):
             self._fail(FailureKind.GONE, f"no gateway is running: there is no {self.path}", problem)
         if isinstance(problem, ConnectionRefusedError):
-            self._fail(FailureKind.UNREACHABLE, f"no gateway is running: nobody listens on {self.path}", problem)
+            self._fail(FailureKind.UNREACHABLE, f"no gateway is running: nothing listens on {self.path}", problem)
         if isinstance(problem, PermissionError):
             self._fail(
                 FailureKind.NOT_AUTHORIZED,

@@ -76,6 +76,7 @@ class GatewayCommands:
                 _command(orders.SkipsOrder, self._skip),
                 _command(orders.FollowerFencesOrder, self._fence_followers),
                 _command(orders.AddressLimitsOrder, self._limit_addresses),
+                _command(orders.InterceptedWanted, self._intercepted),
             )
         )
 
@@ -155,6 +156,17 @@ class GatewayCommands:
             limits = replace(limits, per_second=rate, per_second_of=order.per_second_of or {})
         self._forwarder.addresses.limits = limits
         return {}
+
+    def _intercepted(self, order: orders.InterceptedWanted) -> Json:
+        if order.let_go:
+            self._forwarder.loop.call_soon_from_thread(self._forwarder.let_go)
+        ports = {
+            each.upstream[1]: each.sockets[0].getsockname()[1]
+            for each in self._forwarder.listeners
+            if each.mark is not None
+        }
+        snapshot = self._fences.snapshot
+        return {"ports": ports, "fenced": bool(snapshot.in_force() or snapshot.followers_in_force)}
 
     def _skips_now(self) -> Skips:
         snapshot, counted = self._skips.snapshot, self._forwarder.counters.fetches

@@ -5,12 +5,14 @@ import socket
 from pathlib import Path
 
 from brimline.decide.admission import RejectError
+from brimline.decide.interception import MARK
 from brimline.disks.task import DiskSettings
 from brimline.gateway.describe.job import BrokerAccess
-from brimline.gateway.net.addresses import limits_in_file
+from brimline.gateway.net.addresses import AddressLimits, limits_in_file
 from brimline.gateway.net.forwarder import ForwarderSettings
 from brimline.gateway.net.listening import Address, listening_sockets, resolved
 from brimline.gateway.net.tls import ServerTls
+from brimline.gateway.net.transparent import own_ports
 from brimline.gateway.rules.rules import RuleSettings
 from brimline.model import BadInput
 from brimline.service.durable_files import why_untrusted
@@ -51,8 +53,15 @@ def upstream_of(fronted: FrontedListener) -> tuple[socket.AddressFamily, Address
 
 def own_sockets(fronted: FrontedListener) -> tuple[socket.socket, ...]:
     try:
+        if fronted.is_intercepted:
+            return own_ports(MARK)
         return listening_sockets(fronted.bind.host, fronted.bind.port)
     except OSError as problem:
+        if fronted.is_intercepted:
+            raise BadInput(
+                f"{keys.INTERCEPTION.name}: the gateway cannot take connections that are turned aside "
+                f"({problem.strerror}): it needs CAP_NET_RAW"
+            ) from problem
         raise BadInput(
             f"the gateway cannot listen on {fronted.bind} for {fronted.name}: {problem.strerror}"
         ) from problem
@@ -94,5 +103,6 @@ def forwarder_settings(config: GuardConfig) -> ForwarderSettings:
         kept_bytes=config.number(keys.GATEWAY_MEMORY),
         login_timeout=config.seconds(keys.GATEWAY_LOGIN_TIMEOUT),
         largest_login=config.broker.largest_login,
-        addresses=limits_in_file(config.broker.connection_limits),
+        # Where the broker sees its clients' own addresses, it keeps its limits itself.
+        addresses=AddressLimits() if config.intercepts else limits_in_file(config.broker.connection_limits),
     )

@@ -45,11 +45,13 @@ class RefusalCount:
 
     def __init__(self) -> None:
         self.rows: dict[RefusedPartition, tuple[int, int]] = {}
+        self.batches = 0
         self._clients: Counter[tuple[str, int]] = Counter()
 
     def add(self, who: RefusedPartition, size: int) -> None:
         if who not in self.rows:
             who = self._row(who)
+        self.batches += 1
         batches, total = self.rows.get(who, (0, 0))
         self.rows[who] = (batches + 1, total + size)
 

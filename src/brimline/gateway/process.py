@@ -23,8 +23,10 @@ from types import FrameType
 from typing import TextIO
 
 from brimline.decide.disk_state import DiskState
+from brimline.decide.interception import MARK
 from brimline.disks.sentences import reasons_of_full_log_dirs
 from brimline.disks.task import DiskTask, VolumeStatus
+from brimline.documents.journal import GATEWAY, Journal
 from brimline.gateway.client import control_socket
 from brimline.gateway.commands import GatewayCommands
 from brimline.gateway.configured import (
@@ -46,6 +48,7 @@ from brimline.gateway.net.forwarder import Forwarder, OpenListener
 from brimline.gateway.net.listening import passed_sockets
 from brimline.gateway.net.loop import EventLoop
 from brimline.gateway.net.source import source_for
+from brimline.gateway.refusal_news import RefusalNews
 from brimline.gateway.rules.fences import Fences
 from brimline.gateway.rules.fetch_rule import fetch_rules
 from brimline.gateway.rules.folder_looks import FolderLooks
@@ -53,6 +56,7 @@ from brimline.gateway.rules.follower_orders import FollowerSkips
 from brimline.gateway.rules.placement import PlacementWatch
 from brimline.gateway.rules.rules import Rules
 from brimline.gateway.rules.sequence_memory import SequenceMemory, SteadyTimeOfDay
+from brimline.model import counted
 from brimline.service import log_lines, signals
 from brimline.service.clock import Clock, SystemClock
 from brimline.service.log_lines import say
@@ -82,6 +86,10 @@ def run_gateway(config: GuardConfig, log: TextIO, environment: Mapping[str, str]
 
 
 class Gateway:
+    _reached = (0, 0)
+    """Connections that the broker turned away, and requests that got through, as of the last round."""
+    _is_broker_gone = False
+
     def __init__(self, config: GuardConfig, clock: Clock, surroundings: Surroundings) -> None:
         refuse_impossible(config)
         self._config = config
@@ -134,9 +142,12 @@ class Gateway:
             log_dirs, disk_settings(self._config), self._clock, self._disk_worker.wake, self._say_disk_state
         )
         self._folder_looks = FolderLooks(self._loop, log_dirs)
+        self._journal = Journal(self._config.state_dir, self._config.node_id, GATEWAY, self._clock.now)
+        self._refusal_news = RefusalNews(enforces=self._config.is_enforcing)
 
     def run(self) -> int:
         self._surroundings.set_up_log(self._config)
+        log_lines.listeners[:] = [self._journal.tell]
         threading.excepthook = log_lines.say_dead_task
         complaints = [tls.complaint for tls in self._tls.values() if tls.complaint is not None]
         for warning in (*self._config.warnings, *self._memory.warnings, *self._fences.warnings, *complaints):
@@ -160,6 +171,7 @@ class Gateway:
         )
         control = self._control(commands)
         self._disk_worker.start()
+        self._journal.worker.start()
         self._loop.later(_HOUSEKEEPING, self._keep_house)
         self._say_started()
         sys.setswitchinterval(_SWITCH_INTERVAL)
@@ -191,7 +203,7 @@ class Gateway:
 
     @property
     def _workers(self) -> list[Worker]:
-        return [self._disk_worker, *self._folder_workers]
+        return [self._disk_worker, *self._folder_workers, self._journal.worker]
 
     def _first_look(self) -> None:
         """Every disk has answered, or is overdue, before a client is let in."""
@@ -208,7 +220,7 @@ class Gateway:
     def _listeners(self) -> Iterator[OpenListener]:
         passed = passed_sockets(os.environ)
         for fronted in self._config.layout.fronted:
-            sockets = tuple(passed.pop(fronted.name, ())) or own_sockets(fronted)
+            sockets = (() if fronted.is_intercepted else tuple(passed.pop(fronted.name, ()))) or own_sockets(fronted)
             family, address = upstream_of(fronted)
             source = source_for(self._config.text(keys.GATEWAY_SOURCE), family, address[0])
             if source.complaint is not None:
@@ -221,6 +233,7 @@ class Gateway:
                 upstream_family=family,
                 upstream=address,
                 source=source.address,
+                mark=MARK if fronted.is_intercepted else None,
                 needs_login=fronted.client_protocol.uses_sasl,
                 judge=fetch_rules(self._rules, self._skips, self._counters.fetches) if may_skip else None,
                 client_tls=tls.client_context if tls and fronted.has_client_tls else None,
@@ -276,7 +289,7 @@ class Gateway:
             say(
                 logging.WARNING,
                 "fenced",
-                f"{places} is full: the gateway {verb} Produce for the {count} partitions there",
+                f"{places} is full: the gateway {verb} Produce for the {counted(count, 'partition')} there",
                 log_dirs=",".join(volume.log_dirs),
                 partitions=count,
             )
@@ -295,7 +308,11 @@ class Gateway:
             renewal = tls.refresh()
             if renewal is not None:
                 say(logging.INFO if renewal.is_loaded else logging.ERROR, "certificate", renewal.sentence)
+        self._say_broker_state()
         self._memory.forget_expired(self._time_of_day())
+        counters = self._counters
+        count = counters.refused if self._config.is_enforcing else counters.would_refuse
+        self._refusal_news.look(count, self._clock.seconds())
         for worker in self._workers:
             if not worker.is_alive:
                 worker.start()
@@ -309,6 +326,24 @@ class Gateway:
                 partitions=skipped.count,
             )
         self._loop.later(_HOUSEKEEPING, self._keep_house)
+
+    def _say_broker_state(self) -> None:
+        """One line when the broker turns connections away, and one when requests get through to it again."""
+        failed, passed = self._counters.closed["broker-unreachable"], self._counters.requests
+        failed_before, passed_before = self._reached
+        self._reached = (failed, passed)
+        if failed > failed_before and not self._is_broker_gone:
+            self._is_broker_gone = True
+            places = ", ".join(str(each.upstream) for each in self._config.layout.fronted)
+            say(
+                logging.ERROR,
+                "broker-gone",
+                f"broker {self._config.node_id} accepts no connections ({places}): clients are turned away until it "
+                "does",
+            )
+        elif self._is_broker_gone and failed == failed_before and passed > passed_before:
+            self._is_broker_gone = False
+            say(logging.INFO, "broker-back", f"broker {self._config.node_id} accepts connections again")
 
     def _look_at_burst(self) -> None:
         self._disks.look_now()

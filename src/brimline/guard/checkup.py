@@ -22,6 +22,7 @@ from brimline.model import (
     LogDirDescription,
     ObservationFailed,
     Reason,
+    counted,
     human_bytes,
 )
 from brimline.model.secrets import without_login
@@ -141,7 +142,7 @@ def _answered(config: GuardConfig, facts: PartitionFacts, release: str) -> Itera
         "broker",
         Weight.FINE,
         f"broker {config.node_id} answers at {facts.answer.address}: Kafka {release} by its protocol, "
-        f"{replicas} replicas of {len(facts.topics) + len(facts.unknown)} topics",
+        f"{counted(replicas, 'replica')} of {counted(len(facts.topics) + len(facts.unknown), 'topic')}",
     )
     yield _published(config.text(keys.PUBLISH), facts)
     for kind in {failure.kind for failure in facts.unknown.values()}:
@@ -152,7 +153,8 @@ def _answered(config: GuardConfig, facts: PartitionFacts, release: str) -> Itera
         yield _finding(
             "permissions",
             Weight.PROBLEM,
-            f"no percentages for {len(topics)} topics ({topics[0]}, …): {kind.value}{needs}",
+            f"no percentages for {counted(len(topics), 'topic')} ({topics[0]}{', …' * (len(topics) > 1)}): "
+            f"{kind.value}{needs}",
         )
 
 

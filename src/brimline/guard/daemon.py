@@ -17,14 +17,17 @@ from brimline.decide.ballast import BallastRule
 from brimline.decide.disk_state import DiskState
 from brimline.disks.sentences import enforcement_sentence, refusal, state_sentence
 from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
+from brimline.documents.guard_state import GuardState
+from brimline.documents.journal import GUARD, Journal
 from brimline.guard.disks.published import check_ages, disk_families
 from brimline.guard.feature import Core
 from brimline.guard.features import FEATURES
+from brimline.guard.history import KeptHistory
 from brimline.guard.http import SMALL_PAGES, HttpServer, Pages
 from brimline.guard.only_guard import OnlyGuard
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import ceiling_sentence
-from brimline.guard.state_document import guard_state, state_document
+from brimline.guard.state_document import guard_state
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeState, BridgeStatus, JmxBridge
@@ -67,8 +70,11 @@ class Guard:
         self.core = Core(config, clock, self._board, self._disks.report, look_at_disks)
         self._bridge = self._jmx_bridge()
         self._features = [feature(self.core) for feature in FEATURES]
-        self._workers = [disk_worker, *(worker for feature in self._features for worker in feature.workers)]
-        pages = Pages(self._board, self._state, self._refresh, self._unhealthy, self._unready)
+        self._journal = Journal(config.state_dir, config.node_id, GUARD, clock.now)
+        of_features = (worker for feature in self._features for worker in feature.workers)
+        self._workers = [disk_worker, *of_features, self._journal.worker]
+        history = KeptHistory(config.state_dir, config.node_id, clock.now)
+        pages = Pages(self._board, self._state, self._refresh, self._unhealthy, self._unready, history)
         self._http = HttpServer(
             config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond, SMALL_PAGES
         )
@@ -77,6 +83,7 @@ class Guard:
         """Until a signal ends it; returns that signal's number."""
         config = self.core.config
         self._surroundings.set_up_log(config)
+        log_lines.listeners[:] = [self._journal.tell]
         threading.excepthook = log_lines.say_dead_task
         signals.listen(self._notice)
         for warning in (*config.warnings, *(each for feature in self._features for each in feature.warnings)):
@@ -192,9 +199,9 @@ class Guard:
         if self._bridge is not None:
             self._board.put(*self._bridge.state.families())
 
-    def _state(self) -> bytes:
+    def _state(self) -> GuardState:
         core, seconds = self.core, self._clock.seconds()
-        state = guard_state(
+        return guard_state(
             core.config,
             core.disks,
             core.percents,
@@ -204,7 +211,6 @@ class Guard:
             mount_points=mount_points(),
             dead_tasks=self._dead_tasks,
         )
-        return state_document(state)
 
     @property
     def _dead_tasks(self) -> list[str]:

@@ -17,15 +17,13 @@ def explain_config(config: GuardConfig) -> Iterator[Finding]:
         return Finding(topic="configuration", weight=weight, sentence=sentence)
 
     limits = config.limits
-    yield note(f"{config.path} is of broker {config.node_id}, with {_count(config.broker.log_dirs, 'log dir')}")
+    yield note(f"broker {config.node_id}, {_count(config.broker.log_dirs, 'log dir')}, by {config.path}")
     yield note(_limit_sentence(limits), Weight.WARNING if limits.are_off else Weight.FINE)
     interval = config.seconds(keys.CHECK_INTERVAL)
     sooner = f", sooner near a limit, down to every {config.pace.floor:g} s" if config.pace.fast else ""
-    yield note(f"every volume is looked at every {interval:g} s{sooner}")
+    yield note(f"every volume is checked every {interval:g} s{sooner}")
     if limits.release_margin_percent:
-        yield note(
-            f"a full log dir is released when {limits.release_margin_percent} % of its volume is free beyond that"
-        )
+        yield note(f"a full log dir is released when another {limits.release_margin_percent} % of its volume is free")
     yield note(_enforcement_sentence(config), Weight.FINE if config.is_enforcing else Weight.NOTE)
     yield note(
         f"metrics are served on http://{config.text(keys.METRICS_HOST)}:{config.number(keys.METRICS_PORT)}/metrics"
@@ -33,7 +31,7 @@ def explain_config(config: GuardConfig) -> Iterator[Finding]:
     )
     if config.jmx is not None and config.jmx.is_open:
         yield note(
-            f"JMX on port {config.jmx.port} asks nobody for a password: whoever reaches it can read the secrets of its "
+            f"JMX on port {config.jmx.port} asks for no password: anyone who reaches it can read the secrets of its "
             "JVM and write files as the guard's user; leave out "
             "brimline.jmx.com.sun.management.jmxremote.authenticate, and a login that may only read is made",
             Weight.WARNING,
@@ -86,7 +84,7 @@ def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config:
             Weight.PROBLEM,
             f"{named_log_dirs(volume)}: {keys.MIN_FREE_BYTES.name}={limits.min_free_bytes} "
             f"({human_bytes(limits.min_free_bytes)}, {_where(config, keys.MIN_FREE_BYTES)}) is more than the "
-            f"{human_bytes(total - reserved)} that an empty volume has: it would always be full",
+            f"{human_bytes(total - reserved)} that an empty volume has: it would always count as full",
         )
     elif not limits.bytes_is_off and limits.min_free_bytes * 2 > total:
         yield _limit(
@@ -121,7 +119,7 @@ def _jmx_sentence(jmx: JmxSettings) -> str:
 
 def _enforcement_sentence(config: GuardConfig) -> str:
     if not config.is_enforcing:
-        return "enforcement is observe: it is said what would be refused, and nothing is refused"
+        return "observe mode: reports what would be refused, refuses nothing"
     error = config.text(keys.REJECT_ERROR)
     names = {number: name for name, number in keys.REJECT_ERROR.names.items()}
     return (

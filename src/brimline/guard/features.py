@@ -4,6 +4,7 @@ from brimline.guard.ballast.feature import Ballasts
 from brimline.guard.feature import Feature
 from brimline.guard.followers.feature import Followers
 from brimline.guard.gateway_link.feature import GatewayLink
+from brimline.guard.interception.feature import Interceptions
 from brimline.guard.landing.feature import Landing
 from brimline.guard.moves.feature import Moves
 from brimline.guard.percent.feature import Percentages
@@ -16,6 +17,7 @@ FEATURES: tuple[type[Feature], ...] = (
     Ballasts,
     Reclaims,
     GatewayLink,
+    Interceptions,
     Percentages,
     Scans,
     Landing,

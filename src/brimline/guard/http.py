@@ -6,7 +6,8 @@ next one, the oldest first. A client that reads slowly holds one answer for at m
 many of those, large pages are refused, and small ones, which nobody has to wait for, are not. Rendering happens outside
 the event loop, in two threads at most and one for small pages.
 
-The pages are ``/metrics``, ``/healthz``, ``/readyz`` and ``/v1/state``; nothing here writes.
+The pages are ``/`` for people, ``/metrics``, ``/healthz``, ``/readyz``, ``/v1/state`` and ``/v1/history``; nothing here
+writes.
 """
 
 import asyncio
@@ -16,10 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from brimline.documents.guard_state import GuardState
+from brimline.documents.history import Timeline, history_text
+from brimline.guard.state_document import state_document
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.exposition import expose
 from brimline.metrics.prometheus import PrometheusRenderer
 from brimline.model import BadInput
+from brimline.pages.guard_page import guard_page
+from brimline.pages.html import CONTENT_TYPE, HEADERS
 
 MAX_HEADER_BYTES = 8192
 MAX_ANSWERS = 32
@@ -39,6 +45,7 @@ class HttpRequest:
 
     method: str
     path: str
+    query: str = ""
     headers: Mapping[str, str]
 
 
@@ -56,8 +63,11 @@ Respond = Callable[[HttpRequest], HttpResponse]
 class HttpServer:
     """``start`` returns when the port is bound; ``respond`` is called from threads."""
 
-    def __init__(self, host: str, port: int, respond: Respond, small: Collection[str] = ()) -> None:
-        """``small``: paths whose answers are a line or two."""
+    def __init__(
+        self, host: str, port: int, respond: Respond, small: Collection[str] = (), *, asked_for: str = ""
+    ) -> None:
+        """``small``: paths whose answers are a line or two. ``asked_for``: how the address was given, for errors."""
+        self._asked_for = asked_for or f"brimline.metrics.host={host}, brimline.metrics.port={port}"
         self._host = host
         self._port = port
         self._respond = respond
@@ -78,9 +88,7 @@ class HttpServer:
         except (OSError, UnicodeError) as failure:
             self.stop()
             why = "that is no host name" if isinstance(failure, UnicodeError) else failure.strerror or failure
-            raise BadInput(
-                f"brimline.metrics.host={self._host}, brimline.metrics.port={self._port}: cannot listen there: {why}"
-            ) from failure
+            raise BadInput(f"{self._asked_for}: cannot listen there: {why}") from failure
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
@@ -162,7 +170,8 @@ def parse_request(head: bytes) -> HttpRequest | HttpResponse:
         return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "this server is read-only", {"Allow": "GET, HEAD"})
     pairs = (line.partition(":") for line in lines if line)
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    return HttpRequest(method=parts[0], path=parts[1].partition("?")[0], headers=headers)
+    path, _, query = parts[1].partition("?")
+    return HttpRequest(method=parts[0], path=path, query=query, headers=headers)
 
 
 def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
@@ -198,20 +207,21 @@ async def _write(writer: asyncio.StreamWriter, response: HttpResponse, *, with_b
 
 
 SMALL_PAGES = ("/healthz", "/readyz")
-_INDEX = b"""Brimline guard: /metrics (Prometheus), /v1/state (JSON), /healthz, /readyz
+_INDEX = b"""Brimline guard: / (for people), /metrics (Prometheus), /v1/state and /v1/history (JSON), /healthz, /readyz
 """
 
 
 class Pages:
-    """``refresh`` is called before metrics are rendered: ages are worked out when somebody asks. ``state`` is JSON."""
+    """``refresh`` is called before metrics are rendered: ages are worked out when somebody asks."""
 
     def __init__(
         self,
         board: MetricBoard,
-        state: Callable[[], bytes],
+        state: Callable[[], GuardState],
         refresh: Callable[[], None],
         unhealthy: Callable[[], str | None],
         unready: Callable[[], str | None],
+        history: Callable[[], Timeline],
     ) -> None:
         self._board = board
         self._renderer = PrometheusRenderer()
@@ -219,19 +229,22 @@ class Pages:
         self._refresh = refresh
         self._unhealthy = unhealthy
         self._unready = unready
+        self._history = history
 
     def respond(self, request: HttpRequest) -> HttpResponse:
         match request.path:
             case "/metrics":
                 return self._metrics(request)
             case "/v1/state":
-                return HttpResponse(body=self._state(), content_type="application/json")
+                return HttpResponse(body=state_document(self._state()), content_type="application/json")
+            case "/v1/history":
+                return HttpResponse(body=history_text(self._history()).encode(), content_type="application/json")
             case "/healthz":
                 return _verdict(self._unhealthy())
             case "/readyz":
                 return _verdict(self._unready())
             case "/":
-                return HttpResponse(body=_INDEX)
+                return html_response(guard_page(self._state(), self._history()))
         return HttpResponse(status=HTTPStatus.NOT_FOUND, body=b"there is no such page\n" + _INDEX)
 
     def _metrics(self, request: HttpRequest) -> HttpResponse:
@@ -248,6 +261,10 @@ class Pages:
             content_type=exposition.content_type,
             headers={"Vary": "Accept, Accept-Encoding", **encoding},
         )
+
+
+def html_response(body: bytes, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
+    return HttpResponse(status=status, body=body, content_type=CONTENT_TYPE, headers=HEADERS)
 
 
 def _verdict(complaint: str | None) -> HttpResponse:

@@ -287,7 +287,7 @@ def test_a_log_line_that_was_cut_short_spoils_no_other(gateway: Gateway) -> None
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ({"log_dir": "/data/c"}, "/data/c is no log dir of this broker: it has /data/a, /data/b"),
+        ({"log_dir": "/data/c"}, "/data/c is not a log dir of this broker: it has /data/a, /data/b"),
         ({"topic": "__consumer_offsets"}, "__consumer_offsets is never refused"),
         ({}, "one log dir or of one topic"),
         ({"log_dir": "/data/a", "topic": "orders"}, "one log dir or of one topic"),

@@ -117,7 +117,7 @@ def test_a_port_that_is_free(tmp_path: Path) -> None:
 def test_an_address_of_another_machine(tmp_path: Path) -> None:
     found = list(check_ports(fronted(tmp_path, f"brimline.gateway.listeners=CLIENT://192.0.2.1:9092\n{ENFORCING}")))
 
-    assert said(found, "no address of this machine") is Weight.PROBLEM
+    assert said(found, "not an address of this machine") is Weight.PROBLEM
 
 
 def test_a_gateway_that_does_not_run(tmp_path: Path) -> None:

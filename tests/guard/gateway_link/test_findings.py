@@ -40,7 +40,7 @@ def test_the_mode_and_the_error_are_named() -> None:
     observing = list(explain_config(config()))
     enforcing = list(explain_config(config(f"{ENFORCING}brimline.reject.error=44\n")))
 
-    assert said(observing, "enforcement is observe", "nothing is refused") is Weight.NOTE
+    assert said(observing, "observe mode", "refuses nothing") is Weight.NOTE
     assert said(enforcing, "enforcement is gateway", "error 44 POLICY_VIOLATION") is Weight.FINE
 
 

@@ -224,3 +224,30 @@ def test_growth_and_deletion_are_right_after_one_cycle(broker: FakeBroker) -> No
     assert report.tiered is not None
     assert shown(report.plain.current) == {("orders", "0"): 10, ("orders", "9"): 1}
     assert shown(report.tiered.total) == {}
+
+
+def test_a_broker_that_dies_between_two_looks_is_noticed_at_the_next_pulse_and_looked_at_when_it_is_back(
+    broker: FakeBroker,
+) -> None:
+    cycle = Cycle(broker, remote_interval=None)
+    cycle.after(0)
+    broker.failure = DOWN
+
+    gone = cycle.after(10)
+    broker.failure = None
+    back = cycle.after(5)
+
+    assert (gone.failure, gone.plain) == (DOWN, None)
+    assert back.failure is None
+    assert back.plain is not None
+
+
+def test_between_two_looks_nothing_but_the_pulse_is_asked(broker: FakeBroker) -> None:
+    cycle = Cycle(broker, remote_interval=None)
+
+    cycle.after(0)
+    cycle.after(10)
+    cycle.after(10)
+
+    assert broker.asked == 1
+    assert cycle.task.step() == 10.0

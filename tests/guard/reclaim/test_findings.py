@@ -158,7 +158,7 @@ def test_apply_is_what_a_ceiling_means_and_plan_is_said_to_be_less() -> None:
 
     assert (of_applied.weight, of_planned.weight) == (Weight.FINE, Weight.NOTE)
     assert "go first (server.properties line 8)" in of_applied.sentence
-    assert "brimline.reclaim.mode=plan: it is only said, and nothing is deleted" in of_planned.sentence
+    assert "brimline.reclaim.mode=plan: plans only, nothing is deleted" in of_planned.sentence
 
 
 def test_a_ceiling_without_a_minimum_retention_is_warned_of() -> None:
@@ -253,9 +253,9 @@ def test_what_the_guard_would_hold_is_said() -> None:
 
     notes = said(surveyed(held, large, usable=90 * MIB), Weight.NOTE)
 
-    assert any("120 MiB would go by and by, more than 10 % of the volume" in note for note in notes)
-    assert not any("by and by" in note for note in said(surveyed(held, small), Weight.NOTE))
-    assert not any("by and by" in note for note in said(surveyed(CEILING + NO_FENCE, large), Weight.NOTE))
+    assert any("120 MiB would go over several cycles, more than 10 % of the volume" in note for note in notes)
+    assert not any("over several cycles" in note for note in said(surveyed(held, small), Weight.NOTE))
+    assert not any("over several cycles" in note for note in said(surveyed(CEILING + NO_FENCE, large), Weight.NOTE))
 
 
 def test_a_hanging_transaction_is_named_with_the_command_that_ends_it() -> None:
@@ -276,7 +276,7 @@ def test_what_the_first_cycle_deletes_by_topic() -> None:
     applied, planned = surveyed(CEILING + NO_FENCE, *logs), surveyed(CEILING + NO_FENCE + PLAN, *logs)
 
     assert (
-        "/data/a: 100 MiB above its ceiling and not on their way out: the first cycle deletes 1 segment, 100 MiB"
+        "/data/a: 100 MiB over its ceiling beyond what is being deleted: the first cycle deletes 1 segment, 100 MiB"
         in (said(applied, Weight.WARNING))
     )
     assert "clicks: 100 MiB in 1 segment of 1 partition, with records that are 2 days to 2 days old" in (
@@ -299,7 +299,7 @@ def test_of_many_topics_the_largest_losses_are_named() -> None:
 @pytest.mark.parametrize(
     ("added", "usable", "sentence"),
     [
-        ("", 500, "/data/a: nothing would be deleted now: it is used less than its ceiling"),
+        ("", 500, "/data/a: nothing to delete now: it is below its ceiling"),
         ("brimline.reclaim.max.bytes.per.cycle=0\n", 100, "/data/a: no more goes in one cycle"),
     ],
 )

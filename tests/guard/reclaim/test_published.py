@@ -118,7 +118,7 @@ def test_status_shouts_where_nothing_can_be_done(report: ReclaimReport, guarded:
 
     assert "NOTHING IS DELETED" in status_text(troubled, guarded.settings)
     assert shown is not None
-    assert not shown.is_healthy
+    assert shown.devices[0].troubled
 
 
 def test_a_pause_is_no_healthy_state(report: ReclaimReport, guarded: Guarded) -> None:
@@ -126,7 +126,7 @@ def test_a_pause_is_no_healthy_state(report: ReclaimReport, guarded: Guarded) ->
     shown = reclaim_document([paused], guarded.settings, 0.0)
 
     assert shown is not None
-    assert not shown.is_healthy
+    assert shown.paused is not None
     assert "PAUSED" in status_text(paused, guarded.settings)
     assert "paused by root: an audit" in status_text(paused, guarded.settings)
 

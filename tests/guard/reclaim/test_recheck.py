@@ -63,7 +63,7 @@ def test_no_more_goes_than_is_needed_now() -> None:
     ("later", "why"),
     [
         (DISK.without("orders"), "it is not in /data/a any more"),
-        (DISK.with_log(replace(ORDERS, life=2)), "the topic orders was deleted and made anew since"),
+        (DISK.with_log(replace(ORDERS, life=2)), "the topic orders was deleted and recreated since"),
         (DISK.with_log(replace(ORDERS, log_start=200)), "its log start is 200 already: there is nothing to ask for"),
         (DISK.with_log(replace(ORDERS, log_start=450)), "its log start is 450 already"),
         (DISK.with_log(replace(ORDERS, first_base=50, log_start=50)), "none of its segments begins at 200 now"),

@@ -197,7 +197,7 @@ class Fences:
         for known in self._log_dirs:
             if Path(known) == Path(log_dir):
                 return known
-        raise BadInput(f"{log_dir} is no log dir of this broker: it has {', '.join(self._log_dirs)}")
+        raise BadInput(f"{log_dir} is not a log dir of this broker: it has {', '.join(self._log_dirs)}")
 
     def _fenced_by_hand(self, log_dir: str | None, topic: str | None) -> Fence | None:
         if log_dir is None:

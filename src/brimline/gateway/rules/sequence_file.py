@@ -101,7 +101,7 @@ class SequenceFile:
             self._take(content)
         else:
             if content:
-                self.warnings.append(f"{self._path} was {_what_it_was(content)} and has been made anew")
+                self.warnings.append(f"{self._path} was {_what_it_was(content)} and was recreated")
             os.ftruncate(self._fd, 0)
         self._allocate(self._fd)
         mapped = mmap.mmap(self._fd, self._size)

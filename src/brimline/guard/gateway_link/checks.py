@@ -96,6 +96,8 @@ def _check_broker_certificate(fronted: FrontedListener, tls: ServerTls) -> Itera
 def check_ports(config: GuardConfig) -> Iterator[Finding]:
     """Only while no gateway runs: it would be the one who has them."""
     for fronted in config.layout.fronted:
+        if fronted.is_intercepted:
+            continue
         problem = _why_not_bound(fronted.bind)
         if problem is None:
             continue
@@ -103,7 +105,7 @@ def check_ports(config: GuardConfig) -> Iterator[Finding]:
         if problem.errno == errno.EADDRINUSE:
             hint = ": another process listens there (if it is systemd for brimline-gateway.socket, all is well)"
         elif problem.errno == errno.EADDRNOTAVAIL:
-            hint = ": it is no address of this machine"
+            hint = ": it is not an address of this machine"
         yield gateway_finding(
             hole_weight(config),
             f"{fronted.name}: the gateway could not listen on {fronted.bind}{hint or f': {problem.strerror}'}",

@@ -174,7 +174,7 @@ class GatewayLink(Feature):
             is_wanted=core.config.is_enforcing,
         )
         self.workers = [worker]
-        if core.config.layout.fronted:
+        if core.config.layout.fronted and not core.config.intercepts:
             self.workers.append(Worker("address limits", address_task(core.config).step))
 
     def decided(self, disks: DiskReport) -> None:
@@ -205,7 +205,7 @@ class GatewayLink(Feature):
 
         yield from explain_layout(config)
         yield from check_gateway(config, ask)
-        if config.layout.fronted:
+        if config.layout.fronted and not config.intercepts:
             wish = config.text(keys.GATEWAY_SOURCE)
             seen = {seen_address(wish, fronted.upstream) for fronted in config.layout.fronted}
             asked = ask_rules(config) if looked.broker_answers else None

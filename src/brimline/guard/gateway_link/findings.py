@@ -84,6 +84,7 @@ def explain_addresses(config: GuardConfig, asked: AddressRules | None, seen: Col
 
 def _nothing_fronted(config: GuardConfig) -> Finding:
     how = (
+        f"set {keys.INTERCEPTION.name}={keys.TPROXY}, which changes no listener and needs no restart of the broker; or "
         "bind a listener for clients to a private address and advertise the gateway's, such as "
         "listeners=CLIENT://127.0.0.1:19092,… and advertised.listeners=CLIENT://HOST:9092,…; the brokers among "
         "themselves need another one (inter.broker.listener.name)"
@@ -97,6 +98,13 @@ def _nothing_fronted(config: GuardConfig) -> Finding:
 
 def _explain_fronted(fronted: FrontedListener, config: GuardConfig) -> Iterator[Finding]:
     name = fronted.name
+    if fronted.is_intercepted:
+        yield gateway_finding(
+            Weight.FINE,
+            f"{name}: clients talk to the broker on port {fronted.upstream.port} directly, and are turned aside to the "
+            f"gateway when a disk is near its limit ({fronted.client_protocol.value})",
+        )
+        return
     yield gateway_finding(
         Weight.FINE,
         f"{name}: the gateway listens on {fronted.bind} ({fronted.client_protocol.value}) for the broker at "

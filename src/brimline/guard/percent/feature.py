@@ -8,6 +8,7 @@ retention, whose gauges stand still there. Until the broker has answered there i
 """
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,19 +19,23 @@ from brimline.documents.guard_state import (
     RetentionDocument,
     TierRow,
     TierSizesDocument,
+    TopicSizeDocument,
 )
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.feature import Core, Feature
 from brimline.guard.percent.percentages import PercentColumn, PlainFigures, TieredFigures, TierSizes
 from brimline.guard.percent.task import PercentReport, PercentTask
+from brimline.guard.percent.topic_sizes import OTHERS, TopicSize
 from brimline.metrics import catalogue
-from brimline.metrics.metric import Metric, MetricFamily
+from brimline.metrics.metric import LabelValues, Metric, MetricFamily
 from brimline.model import Failure, Reason
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings import keys
 
 _HIGHEST = 10
+_LARGEST = 5
+"""Topics of each log dir in ``/v1/state``; ``brimline topics`` has all."""
 PERCENTAGES = (
     catalogue.LOG_RETENTION_SIZE,
     catalogue.FUTURE_LOG_RETENTION_SIZE,
@@ -42,13 +47,46 @@ PERCENTAGES = (
 def percentage_families(report: PercentReport, publish: str) -> tuple[list[MetricFamily], list[str]]:
     """What is to be published, and the names of what is to be withdrawn."""
     families: list[MetricFamily] = [catalogue.BROKER_CONNECTED.single(int(report.failure is None))]
-    gone = []
+    gone: list[str] = []
+    topics = topic_families(report.plain)
+    families += topics
+    gone += [] if topics else [catalogue.TOPIC_BYTES.name, catalogue.TOPIC_GROWTH.name]
     for metric, column in _percentages(report, publish):
         if column is None:
             gone.append(metric.name)
         else:
             families.append(metric.family(column.rows, column.values))
     return families, gone
+
+
+def topic_families(plain: PlainFigures | None) -> list[MetricFamily]:
+    if plain is None:
+        return []
+    growing = [each for each in plain.topics if each.growth is not None]
+    return [
+        catalogue.TOPIC_BYTES.family(_topic_rows(plain.topics), [each.bytes for each in plain.topics]),
+        catalogue.TOPIC_GROWTH.family(_topic_rows(growing), [each.growth or 0.0 for each in growing]),
+    ]
+
+
+def _topic_rows(topics: Sequence[TopicSize]) -> LabelValues:
+    return tuple((each.log_dir, each.topic) for each in topics)
+
+
+def largest_topics(report: PercentReport) -> tuple[TopicSizeDocument, ...]:
+    """The first few of each log dir; those that share a line are not counted among them."""
+    shown: Counter[str] = Counter()
+    found = []
+    for each in report.plain.topics if report.plain is not None else ():
+        shown[each.log_dir] += 1
+        if each.topic != OTHERS and shown[each.log_dir] <= _LARGEST:
+            growth = None if each.growth is None else round(each.growth)
+            found.append(
+                TopicSizeDocument(
+                    log_dir=each.log_dir, topic=each.topic, bytes=each.bytes, growth_bytes_per_hour=growth
+                )
+            )
+    return tuple(found)
 
 
 def percentage_ages(report: PercentReport, seconds: float) -> list[MetricFamily]:
@@ -157,7 +195,8 @@ class Percentages(Feature):
         return percentage_ages(self.core.percents, self.core.clock.seconds())
 
     def document(self, seconds: float) -> Mapping[str, object]:
-        return {"retention": retention_document(self.core.percents, seconds)}
+        report = self.core.percents
+        return {"retention": retention_document(report, seconds), "topics": largest_topics(report)}
 
     def changed(self, report: PercentReport) -> None:
         self.core.percents = report

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from brimline.decide.retention_percent import percent_of, plain_percents, stock_is_right, tiered_percents
+from brimline.guard.percent.topic_sizes import TopicSize
 from brimline.metrics.metric import LabelValues
 from brimline.model import Bytes, Failure, Reason, TopicPartition
 from brimline.model.log_dirs import Int64Column, ReplicaColumns
@@ -44,6 +45,7 @@ class PlainFigures:
     future: PercentColumn
     unknown: Mapping[str, Failure]
     """Topics whose limits the broker did not tell: they have no figures."""
+    topics: tuple[TopicSize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

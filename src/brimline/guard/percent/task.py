@@ -18,12 +18,16 @@ from brimline.guard.percent.percentages import (
     tiered_figures,
     tiered_partitions,
 )
+from brimline.guard.percent.topic_sizes import TopicHistory
 from brimline.model import Bytes, Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.observe.cluster.partition_facts import PartitionFacts
 from brimline.service.clock import Clock
 
 _INTERVALS_KEPT = 2
 _SOONEST_RETRY = 5.0
+_PULSE = 10.0
+"""Seconds between two small questions while nothing else is due: a retention pass, and so the next look, may be hours
+away, and whether the broker lives is asked for all the time (``brimline status``)."""
 
 
 class BrokerFacts(Protocol):
@@ -32,6 +36,8 @@ class BrokerFacts(Protocol):
     def partition_facts(self) -> PartitionFacts: ...
 
     def remote_sizes(self, facts: PartitionFacts, partitions: "Partitions") -> RemoteSizes: ...
+
+    def release(self) -> str: ...
 
 
 Partitions = dict[TopicPartition, Bytes]
@@ -79,6 +85,7 @@ class PercentTask:
         self._changed = changed
         self._plain = _Rhythm(retention_interval, clock.seconds())
         self._tiered = None if remote_interval is None else _Rhythm(remote_interval, clock.seconds())
+        self._topics = TopicHistory()
         self.report = PercentReport()
 
     def step(self) -> float:
@@ -93,17 +100,29 @@ class PercentTask:
                 for rhythm in due:
                     if rhythm.is_due(self._clock.seconds()):
                         rhythm.failed(self._clock.seconds())
+        elif self.report.failure is None:
+            self._feel_the_pulse()
         now = self._clock.seconds()
         next_due = min(rhythm.due for rhythm in (self._plain, self._tiered) if rhythm is not None)
-        return max(next_due - now, 0.0)
+        return min(max(next_due - now, 0.0), _PULSE)
+
+    def _feel_the_pulse(self) -> None:
+        """A broker that has gone is said to be; the next look is tried soon, as after any failure."""
+        try:
+            self._broker.release()
+        except ObservationFailed as error:
+            self._become(self._without_what_is_too_old(replace(self.report, failure=error.failure)))
+            self._plain.failed(self._clock.seconds())
 
     def _look(self, due: list[_Rhythm]) -> None:
         """Plain figures are reported before the tiered ones are begun: those take longer and may fail by themselves."""
         facts = self._broker.partition_facts()
         report = replace(self.report, failure=None, publishes_percentages=facts.publishes_percentages)
         if self._plain in due:
-            figures = plain_figures(facts, self._clock.seconds(), self.report.plain)
-            self._become(replace(report, plain=figures))
+            now = self._clock.seconds()
+            figures = plain_figures(facts, now, self.report.plain)
+            topics = self._topics.look(facts.log_dirs.values(), now)
+            self._become(replace(report, plain=replace(figures, topics=topics)))
             self._plain.done(self._clock.seconds())
         if self._tiered is not None and self._tiered in due:
             tiered = self._tiered_figures(facts)

@@ -16,7 +16,7 @@ from brimline.act.trims.trims import TrimExecutor, TrimmedCluster
 from brimline.guard.reclaim.report import CycleFigures, Totals, figures_of
 from brimline.guard.reclaim.words import ReclaimNews
 
-LEFT_BEHIND = "whoever planned it is gone: what is still needed is planned anew"
+LEFT_BEHIND = "its planner has ended: what is still needed is planned again"
 SUPERSEDED = "a newer plan takes its place"
 
 FilesLeft = Callable[[Sequence[PlannedTrim]], Sequence[Left]]

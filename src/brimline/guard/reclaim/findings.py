@@ -16,7 +16,7 @@ from brimline.decide.reclaim.floor import ALWAYS_NAMED, Floor, FloorKind, FloorP
 from brimline.decide.reclaim.holding import HoldRules
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport
-from brimline.documents.guard_note import NoteTooLarge, read_note
+from brimline.documents.guard_note import NoteRefused, read_note
 from brimline.guard.feature import Finding, Weight
 from brimline.guard.reclaim.note import RENEWED_EVERY, current_note, not_told
 from brimline.guard.reclaim.settings import ReclaimSettings
@@ -41,9 +41,9 @@ _BRAKES = (
     *(key for key in keys.KEYS if key.kip_61 is not None and key is not keys.RECLAIM_MIN_RETENTION_MS),
 )
 _OUTCOMES = {
-    DeviceOutcome.UNDER_CEILING: "nothing would be deleted now: it is used less than its ceiling",
-    DeviceOutcome.GOING_SUFFICES: "nothing would be deleted now: it is above its ceiling, but enough is on its way out",
-    DeviceOutcome.SPACE_UNKNOWN: "nothing would be deleted: how much of it is used is not known",
+    DeviceOutcome.UNDER_CEILING: "nothing to delete now: it is below its ceiling",
+    DeviceOutcome.GOING_SUFFICES: "nothing to delete now: above its ceiling, but deletions in progress cover it",
+    DeviceOutcome.SPACE_UNKNOWN: "nothing would be deleted: its use is not known",
     DeviceOutcome.CYCLE_LIMIT: "no more goes in one cycle (brimline.reclaim.max.percent.per.cycle, "
     "brimline.reclaim.max.bytes.per.cycle)",
     DeviceOutcome.BRAKES_YIELD: "the disk is down to its last reserve and nothing refuses writes: minimum retention "
@@ -68,7 +68,7 @@ def explain_ceiling(config: GuardConfig, report: DiskReport) -> Iterator[Finding
         Weight.FINE if is_applied else Weight.NOTE,
         f"above {ceiling} % used of a device the oldest closed segments of all topics {'' if is_applied else 'would '}"
         f"go first ({where}), decided every {config.seconds(keys.RECLAIM_INTERVAL):g} s"
-        + ("" if is_applied else f"; {keys.RECLAIM_MODE.name}=plan: it is only said, and nothing is deleted"),
+        + ("" if is_applied else f"; {keys.RECLAIM_MODE.name}=plan: plans only, nothing is deleted"),
     )
     yield from (reclaim_finding(Weight.NOTE, line) for line in changed_defaults(config))
     yield from _brakes(config)
@@ -135,7 +135,7 @@ def explain_peers(survey: ReclaimSurvey, own: str | Failure, now: datetime) -> I
 def _own_note(policy: ReclaimPolicy, own: str | Failure, now: datetime) -> Iterator[Finding]:
     try:
         current_note(policy, None, now)
-    except NoteTooLarge as error:
+    except NoteRefused as error:
         yield reclaim_finding(Weight.WARNING, not_told(str(error)))
         return
     if isinstance(own, Failure):
@@ -332,7 +332,7 @@ def _first_cycle(survey: ReclaimSurvey, row: int, log_dirs: str, *, is_applied: 
     excess = human_bytes(planned.excess_bytes)
     yield reclaim_finding(
         Weight.WARNING if is_applied else Weight.NOTE,
-        f"{log_dirs}: {excess} above its ceiling and not on their way out: the first cycle "
+        f"{log_dirs}: {excess} over its ceiling beyond what is being deleted: the first cycle "
         f"{'deletes' if is_applied else 'would delete'} {counted(planned.taken_segments, 'segment')}, "
         f"{human_bytes(planned.taken_bytes)}{rest}",
     )
@@ -353,7 +353,7 @@ def _would_be_held(survey: ReclaimSurvey, row: int, log_dirs: str, rules: HoldRu
     if percent is not None and total is not None and wanted * 100 > total * percent:
         yield reclaim_finding(
             Weight.NOTE,
-            f"{log_dirs}: {human_bytes(wanted)} would go by and by, more than {percent} % of the volume "
+            f"{log_dirs}: {human_bytes(wanted)} would go over several cycles, more than {percent} % of the volume "
             f"({keys.RECLAIM_HOLD_PERCENT.name}): settings that the guard has not worked by yet are held until "
             f"brimline reclaim --apply, for {human_span(rules.seconds)}, or to the fence",
         )

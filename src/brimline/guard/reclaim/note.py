@@ -13,7 +13,7 @@ from datetime import datetime
 from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import Pause
 from brimline.decide.reclaim.brakes import Brakes
-from brimline.documents.guard_note import GuardNote, NotedPause, NoteTooLarge, note_text
+from brimline.documents.guard_note import GuardNote, NotedPause, NoteRefused, note_text
 from brimline.model import ObservationFailed
 from brimline.model.reclaim import CEILING_OFF, ReclaimPolicy
 from brimline.service.clock import Clock
@@ -53,7 +53,7 @@ class NotePoster:
             return _LOOK_EVERY
         try:
             is_read = self._leave(_text(wanted or _NOTHING, self._clock.now()))
-        except (ObservationFailed, NoteTooLarge) as error:
+        except (ObservationFailed, NoteRefused) as error:
             self._tell(str(error))
             return _TRY_AGAIN
         self._tell(None)
@@ -80,7 +80,7 @@ def is_shared(policy: ReclaimPolicy) -> bool:
 
 
 def current_note(policy: ReclaimPolicy, pause: Pause | None, now: datetime) -> str:
-    """Raises ``NoteTooLarge``."""
+    """Raises ``NoteRefused``."""
     return _text(_said(policy, pause), now)
 
 
@@ -97,7 +97,7 @@ def _text(said: _Said, now: datetime) -> str:
     brakes, paused = said
     try:
         return note_text(GuardNote(written_at=now, paused=paused, brakes=brakes))
-    except NoteTooLarge:
+    except NoteRefused:
         if paused is None:
             raise
         return note_text(GuardNote(written_at=now, paused=paused, brakes=Brakes()))

@@ -197,7 +197,7 @@ def _chosen(survey: ReclaimSurvey, wanted: Wanted) -> list[int]:
             raise BadInput(f"no log dir of this broker is on {device}; its devices are: {', '.join(names)}")
     for log_dir in wanted.log_dirs:
         if os.path.normpath(log_dir) not in paths:
-            raise BadInput(f"{log_dir} is no log dir of this broker; its log dirs are: {', '.join(paths)}")
+            raise BadInput(f"{log_dir} is not a log dir of this broker; its log dirs are: {', '.join(paths)}")
     named = {names[device] for device in wanted.devices} | {paths[os.path.normpath(path)] for path in wanted.log_dirs}
     return sorted(named) if wanted.devices or wanted.log_dirs else list(range(len(survey.volumes)))
 

@@ -99,7 +99,7 @@ def _judge(trim: PlannedTrim, log: int | None, survey: ReclaimSurvey) -> _Head |
     if topic_id is None:
         return f"the cluster does not tell the id of the topic {trim.partition.topic} now"
     if topic_id != trim.topic_id:
-        return f"the topic {trim.partition.topic} was deleted and made anew since: this is another one"
+        return f"the topic {trim.partition.topic} was deleted and recreated since: this is another one"
     tables, plan = survey.tables.tables, survey.plan
     log_start = int(tables.logs.log_start_offset[log])
     if log_start >= trim.target:

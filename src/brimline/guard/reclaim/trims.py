@@ -8,7 +8,7 @@ import numpy as np
 
 from brimline.act.ledger.entries import CycleId, PassedOver, Plan, PlannedTrim, SegmentRange
 from brimline.guard.reclaim.survey import ReclaimSurvey
-from brimline.model import Bytes, Offset, TopicPartition
+from brimline.model import Bytes, Offset, TopicPartition, counted
 from brimline.model.blast_radius import BlastRadius, DoomedRange
 from brimline.model.reclaim import Views
 from brimline.model.reclaim_plan import ReclaimReason
@@ -97,7 +97,7 @@ def _losers(losses: BlastRadius, partition: TopicPartition) -> Iterator[str]:
     for group in losses.groups:
         for loss in group.partitions:
             if loss.partition == partition:
-                yield f"group {group.group} ({loss.records} records)"
+                yield f"group {group.group} ({counted(loss.records, 'record')})"
 
 
 def _trim(survey: ReclaimSurvey, log: int) -> PlannedTrim:

@@ -14,7 +14,7 @@ from brimline.decide.reclaim.floor import Floor
 from brimline.guard.reclaim.report import TROUBLES, CycleFigures, Doing, ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey
-from brimline.model import Failure, human_bytes, human_count, human_span
+from brimline.model import Failure, counted, human_bytes, human_count, human_span
 from brimline.model.blast_radius import BlastRadius
 from brimline.model.reclaim import AN_HOUR_MS, DeviceFacts
 from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
@@ -81,7 +81,7 @@ def trims_sentence(trims: Sequence[PlannedTrim]) -> str:
     most = _named(f"{topic} ({human_bytes(size)})" for topic, size in by_topic.most_common())
     newest = max((trim.newest_ms for trim in trims), default=-1)
     until = f", with records up to {moment(newest)}" if newest >= 0 else ""
-    return f"of {human_count(len(trims))} partitions{until}: {most}"
+    return f"of {counted(len(trims), 'partition')}{until}: {most}"
 
 
 def losses_sentence(losses: BlastRadius | None) -> str:
@@ -90,7 +90,7 @@ def losses_sentence(losses: BlastRadius | None) -> str:
     unknown = "; of some groups it is not known" if losses.unknown else ""
     if not losses.groups:
         return f"no consumer group has an offset in there{unknown}"
-    groups = _named(f"{each.group} ({human_count(each.records)} records)" for each in losses.groups)
+    groups = _named(f"{each.group} ({counted(each.records, 'record')})" for each in losses.groups)
     return f"not yet read by {groups}{unknown}"
 
 
@@ -165,7 +165,10 @@ def _cycles_sentence(cycles: Sequence[CycleFigures]) -> str:
     if not cycles:
         return ""
     unsent, waiting = sum(each.unsent for each in cycles), sum(each.waiting for each in cycles)
-    parts = [f"{unsent} trims to be sent" if unsent else "", f"{waiting} whose files are to go" if waiting else ""]
+    parts = [
+        f"{counted(unsent, 'trim')} to be sent" if unsent else "",
+        f"{waiting} whose files are to go" if waiting else "",
+    ]
     told = ", ".join(part for part in parts if part)
     return f" ({told})" if told else ""
 

@@ -1,0 +1,78 @@
+"""HTML that is safe to put together: whatever is not made here is escaped, and nothing is loaded from anywhere.
+
+**Invariant.** A name from outside (topic, client, log dir) is text on every page. The one way to markup is ``tag``,
+which escapes what it is given. The policy that goes with every page allows no script, no frame and no request but for
+the page itself; its one style sheet is within the page, and allowed by its hash.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib.resources import files
+from typing import TypeAlias
+
+STYLE = files("brimline.pages").joinpath("style.css").read_text(encoding="utf-8")
+_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+CONTENT_TYPE = "text/html; charset=utf-8"
+_VOID = frozenset(("input", "link", "meta"))
+"""Of HTML alone: within an SVG an element that is not closed would hold the ones behind it."""
+
+
+class Html(str):
+    """Markup as it is to be sent. Only this module makes one."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "str | int | float | Iterable[Child] | None"
+
+
+def tag(name: str, /, *children: Child, **attributes: str | int | float | bool | None) -> Html:
+    """``class_`` and ``for_`` lose their underscore, other underscores become hyphens. ``None`` and ``False``: none."""
+    given = "".join(
+        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_safe(str(value))}"')
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    inner = "".join(map(_markup, children))
+    return Html(f"<{name}{given}>" if name in _VOID else f"<{name}{given}>{inner}</{name}>")
+
+
+def page(title: str, *body: Child) -> bytes:
+    """A whole document; its first heading is the caller's."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", title),
+        tag("link", rel="icon", href="data:,"),
+        Html(f"<style>{STYLE}</style>"),
+    )
+    skip = tag("a", "Skip to the content", href="#content", class_="skip")
+    whole = tag("html", head, tag("body", skip, body), lang="en")
+    return f"<!doctype html>\n{whole}\n".encode("utf-8", "replace")
+
+
+def _markup(child: Child) -> str:
+    if child is None:
+        return ""
+    if isinstance(child, Html):
+        return child
+    if isinstance(child, str | int | float):
+        return _safe(str(child))
+    return "".join(map(_markup, child))
+
+
+def _safe(text: str) -> str:
+    """No character turns the direction of others, or ends a line where it should not."""
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return escape(text)

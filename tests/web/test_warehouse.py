@@ -1,0 +1,250 @@
+"""A fleet from its tables, without Spark: volumes, a disk's past and future, a dry run by the guard's own planner."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from brimline.decide.reclaim.plan import plan
+from brimline.fleet.planner.broker_snapshot import read_broker_at
+from brimline.fleet.simulate.what_if import WhatIf
+from brimline.guard.http import HttpRequest, HttpResponse
+from brimline.pages.disk_page import DryRun
+from brimline.web.access import Access
+from brimline.web.pages import WebPages
+from brimline.web.warehouse import FleetSource, dry_run
+from tests.decide.reclaim.scenarios import all_scenarios
+from tests.fleet.snapshots import header_of, sections_of, write_snapshot
+from tests.pages.test_html import HOSTILE, Parsed
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+GIB = 1 << 30
+UNREADABLE = {"state": "unknown", "used_percent": None, "total_bytes": None, "usable_bytes": None, "failure": "gone"}
+
+
+def pressure(broker: int, log_dir: str, device: str, **others: object) -> Mapping[str, object]:
+    return {
+        "cluster_id": "cluster-a",
+        "broker_id": broker,
+        "log_dir": log_dir,
+        "device": device,
+        "state": "ok",
+        "used_percent": 60.0,
+        "total_bytes": 100 * GIB,
+        "usable_bytes": 40 * GIB,
+        "breaches": None,
+        "failure": None,
+        "max_used_percent": 90,
+        "min_free_bytes": 20 * GIB,
+        "ceiling_percent": 75,
+        "taken_at": NOW,
+        "is_stale": False,
+        **others,
+    }
+
+
+def forecast(broker: int, device: str, days: float | None) -> Mapping[str, object]:
+    return {
+        "cluster_id": "cluster-a",
+        "broker_id": broker,
+        "device": device,
+        "outlook": "filling" if days is not None else "not-filling",
+        "days_to_full": days,
+        "soonest_days": None if days is None else days - 1,
+        "latest_days": None if days is None else days + 2,
+        "growth_bytes_per_day": None if days is None else 2.0 * GIB,
+    }
+
+
+def reading(broker: int, device: str, hours_ago: int, usable: int) -> Mapping[str, object]:
+    return {
+        "cluster_id": "cluster-a",
+        "broker_id": broker,
+        "taken_at": NOW - timedelta(hours=hours_ago),
+        "device": device,
+        "total_bytes": 100 * GIB,
+        "usable_bytes": usable,
+    }
+
+
+def replica(broker: int, log_dir: str, topic: str, size: int) -> Mapping[str, object]:
+    return {"cluster_id": "cluster-a", "broker_id": broker, "log_dir": log_dir, "topic": topic, "size_bytes": size}
+
+
+def write(place: Path, table: str, *rows: Mapping[str, object]) -> None:
+    found = pa.Table.from_pylist([dict(row) for row in rows])
+    # A column of nulls alone has no type of its own
+    typed = pa.schema([each.with_type(pa.string()) if pa.types.is_null(each.type) else each for each in found.schema])
+    write_deltalake(place / table, found.cast(typed))
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    scenario = next(each for each in all_scenarios() if each.name == "over-the-ceiling")
+    file = write_snapshot(tmp_path / "landing", header_of(broker=1), sections_of(scenario.tables))
+    device = scenario.tables.devices[0].name
+    write(
+        tmp_path,
+        "volume_pressure",
+        pressure(1, f"/{device}", device),
+        pressure(2, "/b1", "8:2"),
+        pressure(2, "/b2", "8:2"),
+        pressure(3, "/c", "8:3", state="full", breaches="disk.max.used.percent"),
+        pressure(
+            4, "/d", "8:4", state="unknown", used_percent=None, total_bytes=None, usable_bytes=None, failure="gone"
+        ),
+    )
+    write(tmp_path, "forecast", forecast(1, device, 3.0), forecast(2, "8:2", 30.0), forecast(3, "8:3", None))
+    write(
+        tmp_path, "volumes", reading(1, device, 2, 42 * GIB), reading(1, device, 1, 41 * GIB), reading(2, "8:2", 1, 1)
+    )
+    write(
+        tmp_path,
+        "retention_pressure",
+        replica(1, f"/{device}", "orders", 5 * GIB),
+        replica(1, f"/{device}", "orders", 1 * GIB),
+        replica(1, f"/{device}", "clicks", 9 * GIB),
+        replica(1, "/elsewhere", "lost", 9 * GIB),
+        replica(2, "/b2", "clicks", 9 * GIB),
+    )
+    of_first = {"cluster_id": "cluster-a", "broker_id": 1}
+    write(tmp_path, "newest", {**of_first, "segments_taken_at": NOW, "segments_path": file.path})
+    return tmp_path
+
+
+@pytest.fixture
+def device() -> str:
+    return next(each for each in all_scenarios() if each.name == "over-the-ceiling").tables.devices[0].name
+
+
+def asked(warehouse: Path, path: str, query: str = "") -> HttpResponse:
+    pages = WebPages(access=Access(None), fleet=FleetSource(str(warehouse)))
+    return pages.respond(HttpRequest(method="GET", path=path, query=query, headers={"host": "localhost"}))
+
+
+def test_a_row_for_every_device(warehouse: Path) -> None:
+    rows = {(row.broker, row.log_dirs): row for row in FleetSource(str(warehouse)).rows()}
+
+    assert [key[0] for key in sorted(rows)] == [1, 2, 3, 4]
+    assert (rows[2, ("/b1", "/b2")].state, rows[2, ("/b1", "/b2")].fence) == ("ok", 80.0)
+    assert (rows[3, ("/c",)].state, rows[4, ("/d",)].state) == ("full", "unknown")
+    filling = next(row for row in rows.values() if row.broker == 1)
+    assert (filling.state, filling.days_to_full, filling.ceiling) == ("filling", 3.0, 75.0)
+    assert filling.why == "grows 2.00 GiB a day; full after 2.0 days at the soonest, 5.0 days at the latest"
+
+
+@pytest.mark.parametrize(
+    ("query", "brokers"),
+    [
+        ("", [3, 4, 1, 2]),
+        ("days=7", [3, 1]),
+        ("topic=clicks", [1, 2]),
+        ("topic=nowhere", []),
+        ("broker=4", [4]),
+        ("cluster=cluster-a&days=40", [3, 1, 2]),
+    ],
+)
+def test_volumes_are_filtered(warehouse: Path, query: str, brokers: list[int]) -> None:
+    page = asked(warehouse, "/", query).body.decode()
+
+    found = [given["href"] or "" for tag, given in Parsed(page).tags if tag == "a" and "/disk" in (given["href"] or "")]
+    assert [int(href.partition("broker=")[2].partition("&")[0]) for href in found] == brokers
+
+
+def test_a_disk_opens_into_its_past_its_future_and_its_topics(warehouse: Path, device: str) -> None:
+    answer = asked(warehouse, "/disk", f"cluster=cluster-a&broker=1&device={device}")
+
+    text = Parsed(answer.body.decode()).text
+    assert answer.status is HTTPStatus.OK
+    assert "58.0 % used on 2026-01-31, 59.0 % on 2026-01-31; full in 3.0 days" in text
+    assert text.index("clicks9.00 GiB1") < text.index("orders6.00 GiB2")
+    assert "lost" not in text
+
+
+def test_another_ceiling_is_what_the_guards_planner_says(warehouse: Path, device: str) -> None:
+    path = next((warehouse / "landing").rglob("*.parquet"))
+    broker = read_broker_at(str(path))
+
+    made = dry_run(broker, (f"/{device}",), 20, NOW)
+
+    expected = plan(WhatIf(ceiling_percent=20).applied(broker.tables)).devices[0]
+    assert isinstance(made, DryRun)
+    assert made.taken_bytes == expected.taken_bytes > 0
+    assert sum(each.bytes for each in made.topics) == expected.taken_bytes
+    assert (made.missing_bytes, made.going_bytes) == (expected.missing_bytes, expected.going.total)
+
+
+def test_the_page_shows_it_and_the_command(warehouse: Path, device: str) -> None:
+    page = asked(warehouse, "/disk", f"cluster=cluster-a&broker=1&device={device}&ceiling=20").body.decode()
+
+    text = Parsed(page).text
+    command = f"brimline reclaim --config /etc/kafka/server.properties --ceiling 20 --device {device}"
+    assert command in text
+    assert "What would go, the most first" in text
+    assert ("input", "ceiling", "20") in [
+        (tag, given.get("name"), given.get("value")) for tag, given in Parsed(page).tags
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "sentence"),
+    [
+        ("broker=9&device=8:9", HTTPStatus.SERVICE_UNAVAILABLE, "no device 8:9 of broker 9"),
+        ("broker=x", HTTPStatus.BAD_REQUEST, "cannot be shown"),
+        ("cluster=cluster-a&broker=2&device=8:2&ceiling=0", HTTPStatus.BAD_REQUEST, "a ceiling is from 1 to 99"),
+        ("cluster=cluster-a&broker=2&device=8:2", HTTPStatus.OK, "no snapshot with segments of this broker"),
+        ("cluster=cluster-a&broker=4&device=8:4", HTTPStatus.OK, "No reading of this disk is kept"),
+    ],
+)
+def test_what_is_not_there_is_a_sentence(warehouse: Path, query: str, status: HTTPStatus, sentence: str) -> None:
+    answer = asked(warehouse, "/disk", query)
+
+    assert answer.status is status
+    assert sentence in Parsed(answer.body.decode()).text
+
+
+def test_a_snapshot_that_is_gone_costs_the_dry_run_alone(warehouse: Path, device: str) -> None:
+    next((warehouse / "landing").rglob("*.parquet")).unlink()
+
+    answer = asked(warehouse, "/disk", f"cluster=cluster-a&broker=1&device={device}")
+
+    assert answer.status is HTTPStatus.OK
+    assert "cannot be used: unreadable" in Parsed(answer.body.decode()).text
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if "\x00" not in name and name.isprintable()])
+def test_hostile_topics_add_nothing_to_the_page(tmp_path: Path, name: str) -> None:
+    def tags(place: Path, name: str) -> list[tuple[str, set[str]]]:
+        write(place, "volume_pressure", pressure(1, "/a", "8:1"))
+        write(place, "retention_pressure", replica(1, "/a", name, 1))
+        page = asked(place, "/disk", "cluster=cluster-a&broker=1&device=8:1").body.decode()
+        return [(tag, set(given)) for tag, given in Parsed(page).tags]
+
+    assert tags(tmp_path / "hostile", name) == tags(tmp_path / "tame", "name")
+
+
+def test_gold_is_read_again_after_half_a_minute(warehouse: Path) -> None:
+    seconds = [0.0]
+    source = FleetSource(str(warehouse), lambda: seconds[0])
+    before = source.rows()
+    assert source.rows() is before
+
+    seconds[0] = 31.0
+
+    assert source.rows() is not before
+    assert source.rows() == before
+
+
+def test_no_jvm_and_no_spark(warehouse: Path) -> None:
+    code = (
+        "import sys\nfrom brimline.web.warehouse import FleetSource\n"
+        f"assert len(FleetSource({str(warehouse)!r}).rows()) == 4\nassert 'pyspark' not in sys.modules\n"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
