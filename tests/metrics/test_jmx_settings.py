@@ -46,7 +46,7 @@ def test_the_operators_properties_win() -> None:
 
 
 def test_other_properties_are_refused_by_name() -> None:
-    with pytest.raises(BadInput, match=r"user\.home is no property of the JMX agent"):
+    with pytest.raises(BadInput, match=r"user\.home is not a property of the JMX agent"):
         JmxSettings(port=9999, properties={"user.home": "/"})
 
 

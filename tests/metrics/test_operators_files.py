@@ -36,7 +36,7 @@ def names_in(text: str) -> set[str]:
 def expressions() -> Iterator[str]:
     panels: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
     for panel in panels:
-        for target in panel["targets"]:
+        for target in panel.get("targets", []):
             yield target["expr"]
 
 
@@ -86,6 +86,24 @@ def test_every_alert_has_a_test() -> None:
     assert set(re.findall(r"alertname: (\w+)", ALERT_TESTS.read_text())) == set(alerts)
 
 
+def test_every_alert_has_a_page_that_says_what_it_means_and_what_to_do() -> None:
+    alerts = re.split(r"\n +- alert: ", ALERTS.read_text())[1:]
+
+    pages = {re.findall(r"runbook_url: (\S+)", alert)[0]: alert.split()[0] for alert in alerts}
+    assert set(pages) == {str(page) for page in Path("docs/alerts").glob("*.md")}
+    for page, name in pages.items():
+        text = Path(page).read_text()
+        assert text.startswith(f"# {name}\n")
+        assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["What it means", "What to look at", "What to do"]
+
+
+def test_every_panel_stands_in_a_row_and_is_of_the_chosen_cluster() -> None:
+    first, *_ = json.loads(DASHBOARD.read_text())["panels"]
+
+    assert first["type"] == "row"
+    assert [each for each in expressions() if each.count("$instance") != each.count("$cluster")] == []
+
+
 @needs_promtool
 @pytest.mark.parametrize("arguments", [("check", "rules", ALERTS.name), ("test", "rules", ALERT_TESTS.name)])
 def test_promtool_takes_the_alerts_and_they_fire_as_told(arguments: tuple[str, ...]) -> None:
@@ -97,7 +115,7 @@ def test_promtool_takes_the_alerts_and_they_fire_as_told(arguments: tuple[str, .
 @needs_promtool
 def test_promtool_takes_every_expression_of_the_dashboard(tmp_path: Path) -> None:
     rules = [
-        f"  - record: panel:{number}\n    expr: {json.dumps(re.sub(r'[$](instance|topic)', '.*', expression))}\n"
+        f"  - record: panel:{number}\n    expr: {json.dumps(re.sub(r'[$][a-z]+', '.*', expression))}\n"
         for number, expression in enumerate(expressions())
     ]
     (tmp_path / "panels.yml").write_text("groups:\n- name: panels\n  rules:\n" + "".join(rules))

@@ -163,6 +163,20 @@ VOLUME_CHECK_DURATION = _gauge(
 LIMIT_USED_PERCENT = _gauge("limit_used_percent", "disk.max.used.percent in effect; 100 is off.", unit="percent")
 LIMIT_FREE_BYTES = _gauge("limit_free_bytes", "disk.min.free.bytes in effect; 0 is off.", unit="bytes")
 
+TOPIC_BYTES = _gauge(
+    "topic_bytes",
+    "What a topic takes of a log dir, as Kafka counts it: the 50 largest of each log dir, and all others together as "
+    '"(others)". Read from the broker at every retention check.',
+    ("log_dir", "topic"),
+    unit="bytes",
+)
+TOPIC_GROWTH = _gauge(
+    "topic_growth_bytes_per_hour",
+    "How much more the topic takes of the log dir than up to an hour ago, by the hour; negative while it shrinks.",
+    ("log_dir", "topic"),
+    unit="bytes_per_hour",
+)
+
 MOVES_INTO_FULL = _gauge(
     "moves_into_full_log_dir",
     "Partitions that are being moved into a log dir that is full (AlterReplicaLogDirs), held up or not.",
@@ -303,7 +317,7 @@ RECLAIM_CYCLES = _counter("reclaim_cycles", "Cycles that were begun for the devi
 RECLAIM_PLANNED_BYTES = _counter("reclaim_planned_bytes", "What these cycles were to delete.", _VOLUME, unit="bytes")
 RECLAIM_PLANNED_SEGMENTS = _counter("reclaim_planned_segments", "Segments that these cycles were to delete.", _VOLUME)
 RECLAIM_FREED_BYTES = _counter(
-    "reclaim_freed_bytes", "What came back to the disk by cycles that are over.", _VOLUME, unit="bytes"
+    "reclaim_freed_bytes", "Space freed on the disk by cycles that have ended.", _VOLUME, unit="bytes"
 )
 RECLAIM_FREED_SEGMENTS = _counter(
     "reclaim_freed_segments", "Segments whose files are gone by cycles that are over.", _VOLUME
@@ -373,6 +387,15 @@ REPLICATION_THROUGH_GATEWAY = _gauge(
     "1 where the listener that the brokers use among themselves runs through the gateway: while that is down, no "
     "follower fetches from this broker.",
 )
+INTERCEPTION = _gauge(
+    "interception",
+    "1 for the phase that interception is in, else 0: idle (clients go to the broker directly), arming, armed (they "
+    "are turned aside to the gateway) or draining.",
+    ("phase",),
+)
+INTERCEPTION_FAILED = _gauge("interception_failed", "1 while clients cannot be turned aside to the gateway, else 0.")
+INTERCEPTION_ARMINGS = _counter("interception_armings", "How often clients were turned aside to the gateway.")
+INTERCEPTION_CUT = _counter("interception_connections_cut", "Connections that were ended for it.")
 GATEWAY_START_TIME = _gauge("gateway_start_time_seconds", "When the gateway started, in Unix time.", unit="seconds")
 GATEWAY_CONNECTIONS = _gauge(
     "gateway_connections", "Client connections that are open now, by the listener that they came to.", ("listener",)
@@ -419,7 +442,7 @@ GATEWAY_SEQUENCES = _gauge(
     "gateway_sequences", "Idempotent producers' sequences that are remembered, so that no refused batch is overtaken."
 )
 GATEWAY_SEQUENCES_EVICTED = _counter(
-    "gateway_sequences_evicted", "Sequences forgotten before their time because the memory for them is full."
+    "gateway_sequences_evicted", "Sequences forgotten early because the memory for them is full."
 )
 GATEWAY_DESCRIBE_FAILURES = _counter(
     "gateway_describe_failures", "DescribeLogDirs answers that could not be completed with what the broker lacks."
@@ -444,7 +467,7 @@ GATEWAY_WITHHELD_BYTES = _counter(
     "gateway_withheld_bytes", "Bytes of records that were taken out of answers to followers without room.", unit="bytes"
 )
 GATEWAY_SESSIONS_RESTARTED = _counter(
-    "gateway_fetch_sessions_restarted", "Fetch sessions of followers that were begun anew to skip something."
+    "gateway_fetch_sessions_restarted", "Fetch sessions of followers restarted to skip something."
 )
 GATEWAY_FETCHES_NOT_UNDERSTOOD = _counter(
     "gateway_fetches_not_understood", "Answers to fetches that could not be read and passed; nothing is skipped there."

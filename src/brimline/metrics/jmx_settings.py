@@ -103,7 +103,9 @@ class JmxSettings:
             raise BadInput(f"the JMX port {self.port} is not between 1 and 65535")
         for name in self.properties:
             if not name.startswith(PASSED_THROUGH):
-                raise BadInput(f"{name} is no property of the JMX agent: it begins with {', '.join(PASSED_THROUGH)}")
+                raise BadInput(
+                    f"{name} is not a property of the JMX agent: these begin with {', '.join(PASSED_THROUGH)}"
+                )
         if not _is_loopback(self.host) and not self._says_who_may_connect:
             raise BadInput(
                 f"JMX on {self.host} would be open to the network: set {_AGENT}.authenticate (and {_AGENT}.ssl), "

@@ -88,7 +88,7 @@ def test_a_partition_with_all_its_facts(cluster: TrimCluster) -> None:
 @pytest.mark.parametrize(
     ("change", "why", "may_pass"),
     [
-        ({"topics": {}}, "nobody told about the topic orders", True),
+        ({"topics": {}}, "the cluster did not describe the topic orders", True),
         ({"topics": {"orders": topic(error=3)}}, "the topic orders is gone", False),
         ({"topics": {"orders": topic(error=29)}}, "needs DESCRIBE and DELETE", False),
         ({"topics": {"orders": topic(error=5)}}, "LEADER_NOT_AVAILABLE", True),

@@ -49,13 +49,27 @@ def test_every_file_of_its_segments_counts_and_no_other(log_dir: Path) -> None:
         f"{0:020}.index",
         f"{1000:020}.log.deleted",
         f"{1000:020}.timeindex.deleted",
+        f"{2000:020}.log",
         f"{2000:020}.snapshot",
     ]
     taken = make_folder(log_dir, "orders-0", *counted)
     for other in (f"{3000:020}.log", f"{3000:020}.snapshot", "leader-epoch-checkpoint"):
         (log_dir / "orders-0" / other).write_bytes(b"x" * 5000)
 
-    assert files_left([trim_in(log_dir)]) == [Left(files=5, allocated_bytes=Bytes(taken))]
+    assert files_left([trim_in(log_dir)]) == [Left(files=6, allocated_bytes=Bytes(taken))]
+
+
+def test_a_producer_snapshot_by_itself_is_no_segment(log_dir: Path) -> None:
+    """A restarted broker leaves one between segments that are gone."""
+    make_folder(log_dir, "orders-0", f"{500:020}.snapshot", f"{2000:020}.snapshot", f"{3000:020}.log")
+
+    assert files_left([trim_in(log_dir)]) == [NOTHING]
+
+
+def test_a_producer_snapshot_that_waits_for_its_deletion_counts(log_dir: Path) -> None:
+    taken = make_folder(log_dir, "orders-0", f"{1000:020}.snapshot.deleted")
+
+    assert files_left([trim_in(log_dir)]) == [Left(files=1, allocated_bytes=Bytes(taken))]
 
 
 def test_a_folder_that_waits_for_its_deletion_counts(log_dir: Path) -> None:

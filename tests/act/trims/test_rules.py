@@ -52,8 +52,8 @@ def test_what_is_to_be_done(
 @pytest.mark.parametrize(
     ("now", "left", "why"),
     [
-        (replace(NOW, topic_id=UUID(int=99)), ALL, "was deleted and made anew"),
-        (replace(NOW, topic_id=None), ALL, "was deleted and made anew"),
+        (replace(NOW, topic_id=UUID(int=99)), ALL, "was deleted and recreated"),
+        (replace(NOW, topic_id=None), ALL, "was deleted and recreated"),
         (replace(NOW, is_tiered=True), ALL, "would destroy its remote data"),
         (replace(NOW, cleanup_policy="compact"), ALL, "only compacted"),
         (replace(NOW, cleanup_policy=""), ALL, "only compacted"),

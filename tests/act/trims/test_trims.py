@@ -215,7 +215,7 @@ def test_files_that_stay_are_given_up_with_what_came_back_of_them(world: World) 
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        ("made anew", "was deleted and made anew since"),
+        ("made anew", "was deleted and recreated since"),
         ("becomes tiered", "would destroy its remote data"),
         ("moved to another disk", "its segments are no longer in /data/a"),
         ("no permission", "needs DESCRIBE and DELETE on the topic t0"),

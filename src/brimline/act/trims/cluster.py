@@ -76,7 +76,7 @@ def _now(
     stable: Offsets | None,
 ) -> PartitionNow | Problem:
     if topic is None:
-        return _passing(f"nobody told about the topic {partition.topic}")
+        return _passing(f"the cluster did not describe the topic {partition.topic}")
     if topic.error is not None:
         return refusal(topic.error, partition)
     if partition.partition not in topic.leaders:

@@ -4,6 +4,9 @@ A segment's files bear its base offset in front: the log, its indexes, the produ
 ``.deleted`` while it waits for its delay. All of them count as long as they are there. A replica whose topic was
 deleted, or that was moved to another log dir, is a folder ``…-delete`` for a while: that counts, too. The folder of a
 topic of the same name with another id does not. An empty mount point is not a log dir in which all files are gone.
+
+A producer snapshot by itself is no segment: a broker that is restarted may write one, or leave one, at an offset among
+segments that are gone, and keeps it until the log's start passes it. It is a few bytes, and holds no space of the trim.
 """
 
 import os
@@ -22,6 +25,7 @@ from brimline.observe.volumes import META_PROPERTIES
 _BLOCK = 512
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SUFFIX = "-delete"
+_SNAPSHOT = ".snapshot"
 
 
 def files_left(trims: Sequence[PlannedTrim]) -> list[Left]:
@@ -72,9 +76,11 @@ def _allocated(root: int, folder: str, trim: PlannedTrim) -> Iterator[int]:
     except FileNotFoundError:
         return
     try:
-        for name in os.listdir(fd):  # noqa: PTH208 (of an open folder)
+        names = os.listdir(fd)  # noqa: PTH208 (of an open folder)
+        of_segments = {name[:BASE_OFFSET_DIGITS] for name in names if not name.endswith(_SNAPSHOT)}
+        for name in names:
             base = name[:BASE_OFFSET_DIGITS]
-            if base.isdigit() and trim.segments.first <= int(base) <= trim.segments.last:
+            if base.isdigit() and base in of_segments and trim.segments.first <= int(base) <= trim.segments.last:
                 try:
                     yield os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks * _BLOCK
                 except FileNotFoundError:

@@ -90,7 +90,7 @@ def judge(
     if isinstance(now, Problem):
         return now
     if now.topic_id != planned.topic_id:
-        return _final(f"topic {planned.partition.topic} was deleted and made anew since: this is another one")
+        return _final(f"topic {planned.partition.topic} was deleted and recreated since: this is another one")
     if now.is_tiered:
         return _final("the topic has become a tiered one: a trim would destroy its remote data, too")
     if _DELETE not in now.cleanup_policy:
@@ -117,7 +117,7 @@ def refusal(error: KafkaError, partition: TopicPartition) -> Problem:
 _FINAL = {
     OFFSET_OUT_OF_RANGE: "the leader has no such offset (OFFSET_OUT_OF_RANGE): its log is shorter than it was",
     UNKNOWN_TOPIC_OR_PARTITION: "the topic {topic} is gone",
-    INVALID_TOPIC: "the topic {topic} is one of Kafka's own, which nobody may trim (INVALID_TOPIC_EXCEPTION)",
+    INVALID_TOPIC: "the topic {topic} is one of Kafka's own, which cannot be trimmed (INVALID_TOPIC_EXCEPTION)",
     TOPIC_AUTHORIZATION_FAILED: "no permission: this principal needs DESCRIBE and DELETE on the topic {topic}",
     CLUSTER_AUTHORIZATION_FAILED: "no permission: this principal is refused by the cluster",
     POLICY_VIOLATION: "the topic {topic} is only compacted (POLICY_VIOLATION): Kafka trims no such topic",

@@ -1,5 +1,6 @@
 """A guard's state for people: the disks, each with its bar and its verdict, the gateway, the fullest partitions."""
 
+import shlex
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -7,19 +8,31 @@ from rich.text import Text
 
 from brimline.cli.log_dirs.table import level_style
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
-from brimline.cli.shared.output import console_on, print_hanging
-from brimline.cli.status.table_parts import cordon_lines, follower_lines, gateway_lines, reclaim_lines
+from brimline.cli.shared.output import console_on, print_hanging, room_on
+from brimline.cli.status.table_parts import (
+    cordon_lines,
+    follower_lines,
+    gateway_lines,
+    interception_lines,
+    reclaim_lines,
+)
 from brimline.documents.guard_state import (
     BallastDocument,
     GuardState,
     MovesDocument,
     PercentagesDocument,
     TierSizesDocument,
+    TopicSizeDocument,
     VolumeDocument,
 )
-from brimline.model import Percent, human_bytes, human_count, human_percent, human_span
+from brimline.documents.troubles import troubles
+from brimline.model import Percent, counted, human_bytes, human_count, human_percent, human_span
 
 _BAR = 24
+_WIDE = 110
+"""From here on a volume fits on one line."""
+_TOPICS = 3
+"""Of each volume: the first line of an answer, which ``brimline topics`` has."""
 _INDENT = 10
 _STYLES = {"ok": "bold green", "full": "bold red", "unknown": "bold magenta"}
 
@@ -27,14 +40,16 @@ _STYLES = {"ok": "bold green", "full": "bold red", "unknown": "bold magenta"}
 def write_guard_table(state: GuardState, out: TextIO) -> None:
     console = console_on(out)
     glyphs = glyphs_for(out)
-    for line in guard_lines(state, glyphs):
+    for line in guard_lines(state, glyphs, room_on(console)):
         print_hanging(console, line, _INDENT)
 
 
-def guard_lines(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
+def guard_lines(state: GuardState, glyphs: Glyphs, room: int = _WIDE) -> Iterator[Text]:
+    """In a narrow ``room`` a volume takes a line more."""
     yield from _head(state, glyphs)
     for volume in state.volumes:
-        yield from _volume_lines(volume, glyphs)
+        yield from _volume_lines(volume, glyphs, room)
+        yield from _topic_lines(volume, state)
     for ballast in state.ballast.volumes if state.ballast else ():
         yield Text.assemble("  ", _ballast_word(ballast), printable(ballast.does))
     if state.moves is not None:
@@ -47,8 +62,11 @@ def guard_lines(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
     if state.reclaim is not None:
         yield from reclaim_lines(state.reclaim, glyphs)
         yield Text()
+    if state.interception is not None:
+        yield from interception_lines(state.interception)
     if state.gateway is not None:
-        yield from gateway_lines(state.gateway, state.observed_at, glyphs)
+        is_in_path = state.interception is None
+        yield from gateway_lines(state.gateway, state.observed_at, glyphs, is_in_path=is_in_path)
         yield Text()
     yield from _retention_lines("Retention used (local logs)", state.retention.plain)
     yield from _retention_lines("Retention used (tiered partitions led here)", state.retention.tiered)
@@ -56,13 +74,9 @@ def guard_lines(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
 
 
 def _head(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
-    full = sum(volume.state == "full" for volume in state.volumes)
-    unknown = sum(volume.state == "unknown" for volume in state.volumes)
-    if full or unknown:
-        parts = [f"{full} full" if full else "", f"{unknown} unknown" if unknown else ""]
-        verdict = (" and ".join(part for part in parts if part), "bold red")
-    else:
-        verdict = ("every volume has room", "bold green")
+    found = troubles(state)
+    words = [(printable(str(each)), "bold red" if each.is_grave else "bold yellow") for each in found]
+    verdict = Text(f" {glyphs.dot} ").join(Text(*each) for each in words or [("every volume has room", "bold green")])
     yield Text.assemble((f"Broker {state.broker.id}", "bold"), "  ", verdict)
     limits = (
         f"full above {state.limits.max_used_percent} % used or below {human_bytes(state.limits.min_free_bytes)} usable"
@@ -75,7 +89,7 @@ def _head(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
     yield Text()
 
 
-def _volume_lines(volume: VolumeDocument, glyphs: Glyphs) -> Iterator[Text]:
+def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int) -> Iterator[Text]:
     verdict = (f"{volume.state.upper():<8}", _STYLES.get(volume.state, "bold"))
     if volume.used_percent is None:
         yield Text.assemble("  ", verdict, printable(volume.failure.message if volume.failure else "not known"))
@@ -90,12 +104,33 @@ def _volume_lines(volume: VolumeDocument, glyphs: Glyphs) -> Iterator[Text]:
             "  ",
             (f"{human_percent(volume.used_percent):>7}", f"bold {style}"),
             f"  {human_bytes(volume.usable_bytes)} usable of {human_bytes(volume.total_bytes)}",
-            f"  {_outlook(volume)}",
+            f"  {_outlook(volume)}" if room >= _WIDE else "",
         )
+        if room < _WIDE and _outlook(volume):
+            yield Text(f"          {_outlook(volume)}")
     for log_dir in volume.log_dirs:
         yield Text(f"          {printable(log_dir)}", "dim")
     for act in volume.would_do:
         yield Text(f"          {printable(act)}", "yellow")
+
+
+def _topic_lines(volume: VolumeDocument, state: GuardState) -> Iterator[Text]:
+    """What fills it; and where that is the question, how to see more."""
+    shown = sorted((each for each in state.topics if each.log_dir in volume.log_dirs), key=lambda each: -each.bytes)
+    if not shown:
+        return
+    largest = ", ".join(f"{each.topic} {_size(each)}" for each in shown[:_TOPICS])
+    yield Text(f"          largest: {printable(largest)}", "dim")
+    if volume.state == "full":
+        command = f"brimline topics --config {shlex.quote(state.guard.config)}"
+        yield Text(f"          why they do not shrink: {printable(command)}", "cyan")
+
+
+def _size(topic: TopicSizeDocument) -> str:
+    growth = topic.growth_bytes_per_hour
+    if not growth:
+        return human_bytes(topic.bytes)
+    return f"{human_bytes(topic.bytes)} ({'+' * (growth > 0)}{human_bytes(growth)}/h)"
 
 
 def _ballast_word(ballast: BallastDocument) -> tuple[str, str]:
@@ -126,7 +161,7 @@ def _tier_lines(sizes: TierSizesDocument | None) -> Iterator[Text]:
     only_local, remote = human_bytes(sizes.only_local_bytes), human_bytes(sizes.remote_bytes)
     yield Text.assemble(
         ("Only on this disk (tiered replicas)", "bold"),
-        f"  {only_local} of {human_count(sizes.known)} replicas{unknown}; {remote} remote",
+        f"  {only_local} of {counted(sizes.known, 'replica')}{unknown}; {remote} remote",
     )
     yield Text()
 
@@ -134,9 +169,9 @@ def _tier_lines(sizes: TierSizesDocument | None) -> Iterator[Text]:
 def _retention_lines(title: str, retention: PercentagesDocument | None) -> Iterator[Text]:
     if retention is None:
         return
-    counted = f"{human_count(retention.partitions)} partitions, {human_count(retention.over_100)} over 100 %"
+    partitions = f"{counted(retention.partitions, 'partition')}, {human_count(retention.over_100)} over 100 %"
     unknown = f", {human_count(len(retention.unknown))} unknown" if retention.unknown else ""
-    yield Text.assemble((title, "bold"), f"  {counted}{unknown}")
+    yield Text.assemble((title, "bold"), f"  {partitions}{unknown}")
     for highest in retention.highest:
         if highest.percent > 0:
             style = "yellow" if highest.percent > 100 else ""

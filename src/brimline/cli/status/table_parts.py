@@ -18,6 +18,7 @@ from brimline.documents.guard_state import (
     FenceDocument,
     FollowersDocument,
     GatewayDocument,
+    InterceptionDocument,
     LatelyDocument,
     ReclaimDocument,
 )
@@ -27,16 +28,25 @@ _INDENT = " " * 10
 _WHILE_IT_IS_DOWN = (
     "while it is down its clients cannot reach the broker: start brimline gateway again; its log says why it ended"
 )
+_WHILE_NOBODY_NEEDS_IT = "nothing is refused without it: start brimline gateway again; its log says why it ended"
+_PHASES = {
+    "idle": ("DIRECT", "bold green"),
+    "arming": ("ASIDE", "bold yellow"),
+    "armed": ("ASIDE", "bold yellow"),
+    "draining": ("DIRECT", "bold yellow"),
+}
 
 
-def gateway_lines(gateway: GatewayDocument, now: datetime, glyphs: Glyphs) -> Iterator[Text]:
+def gateway_lines(
+    gateway: GatewayDocument, now: datetime, glyphs: Glyphs, *, is_in_path: bool = True
+) -> Iterator[Text]:
     if gateway.state is None:
         why = gateway.failure.message if gateway.failure else "it has not been asked yet"
         yield Text.assemble(("Gateway", "bold"), "  ", ("does not answer", "bold red"))
         yield Text(f"  {glyphs.cross} {printable(why)}", "red")
-        yield Text(f"{_INDENT}{_WHILE_IT_IS_DOWN}", "cyan")
+        yield Text(f"{_INDENT}{_WHILE_IT_IS_DOWN if is_in_path else _WHILE_NOBODY_NEEDS_IT}", "cyan")
         return
-    answer, fences = gateway.state, _for_people(gateway.state.fences)
+    answer, fences = gateway.state, gateway.state.fences_for_people
     yield Text.assemble(("Gateway", "bold"), "  ", _verdict(answer, fences))
     yield Text(f"  {f'  {glyphs.dot}  '.join(_facts(answer, now))}", "dim")
     listeners = [f"{each.name}://{each.address}" for each in answer.listeners]
@@ -89,14 +99,6 @@ def _lately_line(lately: LatelyDocument, *, is_enforcing: bool) -> Text:
     )
 
 
-def _for_people(fences: Sequence[FenceDocument]) -> list[FenceDocument]:
-    """Full disks first. Gateway and guard both see them: for people that is one fence, as old as the older one."""
-    shown: dict[tuple[str, bool], FenceDocument] = {}
-    for fence in sorted(fences, key=lambda fence: (fence.cause is FenceCause.MANUAL, fence.since)):
-        shown.setdefault((fence.target, fence.cause is FenceCause.MANUAL), fence)
-    return list(shown.values())
-
-
 def _seconds(since: datetime, now: datetime) -> float:
     return max((now - since).total_seconds(), 0.0)
 
@@ -123,6 +125,11 @@ def follower_lines(followers: FollowersDocument) -> Iterator[Text]:
             f"nothing is known of the disks of {unknown} of {others} other brokers, and nothing is "
             f"held back for them{f': {followers.failure.message}' if followers.failure else ''}",
         )
+
+
+def interception_lines(interception: InterceptionDocument) -> Iterator[Text]:
+    word, style = _PHASES.get(interception.phase, (interception.phase.upper(), "bold"))
+    yield _line(*(("DIRECT", "bold red") if interception.failure is not None else (word, style)), interception.does)
 
 
 def cordon_lines(cordon: CordonDocument) -> Iterator[Text]:
@@ -162,7 +169,7 @@ def _device_lines(device: DeviceDocument) -> Iterator[Text]:
         yield Text(f"{_INDENT}{printable(device.floor.sentence)}", "red")
     if device.last_cycle is not None:
         total, last = device.since_start, printable(device.last_cycle.cycle)
-        freed = f"{human_bytes(total.freed_bytes)} in {human_count(total.freed_segments)} segments"
+        freed = f"{human_bytes(total.freed_bytes)} in {counted(total.freed_segments, 'segment')}"
         yield Text(
             f"{_INDENT}came back since its start: {freed}; last cycle {last} (brimline ledger)",
             "dim",

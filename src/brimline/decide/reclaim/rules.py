@@ -160,11 +160,13 @@ class GoingRuns:
         return self.retention_ms
 
 
-def going_runs(columns: DeviceColumns, topics: TopicColumns) -> GoingRuns:
+def going_runs(columns: DeviceColumns, topics: TopicColumns, *, reaches_all: bool = False) -> GoingRuns:
+    """``reaches_all``: as if every segment were replicated and uploaded, to tell what only waits for that."""
     logs = columns.logs
     is_visited = (logs.kind == FolderKind.CURRENT) & ~logs.is_moving
     by_log_start = np.where(is_visited, columns.ends_up_to(logs.log_start_offset), 0)
-    most = np.maximum(np.where(is_visited, _reach(columns, topics), 0), by_log_start)
+    reach = columns.count if reaches_all else _reach(columns, topics)
+    most = np.maximum(np.where(is_visited, reach, 0), by_log_start)
     by_bytes = np.clip(_beyond_bytes(columns, topics.retention_bytes[logs.topic]), by_log_start, most)
     by_ms = np.clip(_beyond_ms(columns, topics.retention_ms[logs.topic], by_bytes), by_bytes, most)
     return GoingRuns(log_start=by_log_start, retention_bytes=by_bytes, retention_ms=by_ms)

@@ -177,7 +177,7 @@ def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[str, ...]:
     text = servers if isinstance(servers, str) else ",".join(servers)
     addresses = [address.strip() for address in text.split(",") if address.strip()]
     if not addresses:
-        raise BadInput("no bootstrap server is named: write host:port, or several with commas between them")
+        raise BadInput("no bootstrap server is named: write host:port; several: comma-separated")
     parsed = []
     for address in addresses:
         match = _ADDRESS.fullmatch(address)

@@ -75,8 +75,8 @@ def _connection_failure(text: str, who: str, security_protocol: SecurityProtocol
         return _failure(
             FailureKind.UNREACHABLE,
             who,
-            f"closed the connection; security.protocol is {security_protocol.value},"
-            f" the listener may want {_PERHAPS_WANTED[security_protocol]}",
+            "closed the connection without an answer: the broker behind a gateway may be down, or the listener may want"
+            f" {_PERHAPS_WANTED[security_protocol]} (security.protocol is {security_protocol.value})",
         )
     named = _ERRNO.search(text)
     return _failure(FailureKind.UNREACHABLE, who, f"cannot be reached ({named[2] if named else text})")

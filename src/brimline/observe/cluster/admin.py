@@ -19,11 +19,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from brimline.model import BrokerId, BrokerLogDirs, Failure
+from brimline.model.blast_radius import GroupsSeen
 from brimline.model.reclaim import CleanupRules
+from brimline.model.topic_use import TopicUse
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.log_dirs import describe_log_dirs
 from brimline.observe.cluster.replica_facts import look_at_cleanup_rules
+from brimline.observe.cluster.topic_use import look_at_topic_use
 from brimline.observe.cluster.topics import Topic, cluster_id, describe_topics
 
 
@@ -100,6 +103,17 @@ class Admin:
     ) -> Mapping[BrokerId, Mapping[str, CleanupRules | Failure]]:
         """How each broker cleans up the topics that it holds: what a topic does not set is that broker's default."""
         return look_at_cleanup_rules(self._connection, held, Deadline(timeout))
+
+    def topic_use(
+        self,
+        answers: Mapping[BrokerId, BrokerLogDirs],
+        wanted: frozenset[str] | None = None,
+        timeout: timedelta = timedelta(seconds=30),
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> tuple[Sequence[TopicUse], GroupsSeen]:
+        """Settings, offsets and readers of the topics in ``answers``. ``progress`` hears of consumer groups."""
+        now_ms = int(self._now().timestamp() * 1000)
+        return look_at_topic_use(self._connection, answers, wanted, now_ms, Deadline(timeout), progress)
 
     def describe_log_dirs(
         self,

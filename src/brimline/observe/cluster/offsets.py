@@ -60,6 +60,7 @@ class OffsetSpec(IntEnum):
 
     LATEST = -1
     EARLIEST = -2
+    MAX_TIMESTAMP = -3
     EARLIEST_LOCAL = -4
     LATEST_TIERED = -5
 
@@ -68,6 +69,7 @@ class OffsetSpec(IntEnum):
 _FIRST_VERSION = {
     OffsetSpec.LATEST: 1,
     OffsetSpec.EARLIEST: 1,
+    OffsetSpec.MAX_TIMESTAMP: 7,
     OffsetSpec.EARLIEST_LOCAL: 8,
     OffsetSpec.LATEST_TIERED: 9,
 }
@@ -102,6 +104,28 @@ def list_log_ends(
     return ask_leaders(connection, leaders, request, _offsets, deadline)
 
 
+def list_records_at(
+    connection: Connection, leaders: Mapping[TopicPartition, BrokerId], at_ms: int, deadline: Deadline
+) -> Mapping[TopicPartition, tuple[Offset, int] | Failure | None]:
+    """Offset and timestamp of the first record at or after a time, or of the one with ``OffsetSpec.MAX_TIMESTAMP``.
+
+    ``None``: there is no such record.
+    """
+
+    def read(answer: Any) -> Iterator[tuple[TopicPartition, tuple[Offset, int] | Failure | None]]:
+        for topic in answer.topics:
+            for found in topic.partitions:
+                where = TopicPartition(topic.name, found.partition_index)
+                offset = _offset(found.error_code, found.offset)
+                if offset is None or isinstance(offset, Failure):
+                    yield where, offset
+                else:
+                    yield where, (offset, int(found.timestamp))
+
+    request = partial(_request, spec=at_ms, replica=_CONSUMER)
+    return ask_leaders(connection, leaders, request, read, deadline)
+
+
 def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | None]]:
     for topic in answer.topics:
         for partition in topic.partitions:
@@ -112,8 +136,10 @@ def _offsets(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Failure | N
 
 
 def _request(
-    topics: Mapping[str, list[int]], spec: OffsetSpec, replica: int, isolation: int = _READ_UNCOMMITTED
+    topics: Mapping[str, list[int]], spec: int, replica: int, isolation: int = _READ_UNCOMMITTED
 ) -> ListOffsetsRequest:
+    """``spec``: an ``OffsetSpec`` or an ordinary time in milliseconds."""
+    first_version = 1 if spec >= 0 else _FIRST_VERSION[OffsetSpec(spec)]
     topic_fields = ListOffsetsRequest.ListOffsetsTopic
     partition_fields = topic_fields.ListOffsetsPartition
     return ListOffsetsRequest(
@@ -130,7 +156,7 @@ def _request(
             )
             for name, partitions in topics.items()
         ],
-        min_version=max(_FIRST_VERSION[spec], _FIRST_WITH_ISOLATION if isolation else 0),
+        min_version=max(first_version, _FIRST_WITH_ISOLATION if isolation else 0),
     )
 
 

@@ -65,9 +65,9 @@ def look_at_replicas(
     tiered = frozenset(name for name, each in rules.items() if each.is_tiered)
     # In this order: an end that is asked for later is never below the watermark that was asked for before.
     log_starts = look_at_present_starts(connection, leaders, tiered, deadline)
-    high_watermarks = _known(list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed()))
-    last_stable = _known(list_last_stable(connection, leaders, deadline.renewed()))
-    log_ends = _known(list_log_ends(connection, leaders, deadline.renewed()))
+    high_watermarks = known_offsets(list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed()))
+    last_stable = known_offsets(list_last_stable(connection, leaders, deadline.renewed()))
+    log_ends = known_offsets(list_log_ends(connection, leaders, deadline.renewed()))
     uploading = {partition: leader for partition, leader in leaders.items() if partition.topic in tiered}
     remote = list_offsets(connection, uploading, OffsetSpec.LATEST_TIERED, deadline.renewed()) if uploading else {}
     return ReplicaFacts(
@@ -78,7 +78,7 @@ def look_at_replicas(
         log_starts=log_starts,
         high_watermarks=high_watermarks,
         log_ends=log_ends,
-        highest_remote=_known(remote),
+        highest_remote=known_offsets(remote),
         last_stable=last_stable,
     )
 
@@ -89,10 +89,10 @@ def look_at_present_starts(
     """Where the logs begin now, whoever moved their starts; of ``tiered`` topics the local logs."""
     plain = {partition: leader for partition, leader in leaders.items() if partition.topic not in tiered}
     local = {partition: leader for partition, leader in leaders.items() if partition.topic in tiered}
-    starts = _known(list_offsets(connection, plain, OffsetSpec.EARLIEST, deadline.renewed())) if plain else {}
+    starts = known_offsets(list_offsets(connection, plain, OffsetSpec.EARLIEST, deadline.renewed())) if plain else {}
     if not local:
         return starts
-    return {**starts, **_known(list_offsets(connection, local, OffsetSpec.EARLIEST_LOCAL, deadline.renewed()))}
+    return {**starts, **known_offsets(list_offsets(connection, local, OffsetSpec.EARLIEST_LOCAL, deadline.renewed()))}
 
 
 def leaders_of(
@@ -161,7 +161,8 @@ def _is_for_ever(config: TopicConfig) -> bool:
     return _RETENTION_MS in config.own and int(config.get(_RETENTION_MS) or "") < 0 and not has_limit
 
 
-def _known(asked: Asked) -> Offsets:
+def known_offsets(asked: Asked) -> Offsets:
+    """Without what a leader did not tell."""
     return {
         partition: offset
         for partition, offset in asked.items()
