@@ -12,6 +12,7 @@ compile core.txt pyproject.toml
 compile codecs.txt --extra codecs pyproject.toml
 compile gateway.txt --extra gateway pyproject.toml
 compile fleet.txt --extra fleet pyproject.toml
+compile web.txt --extra web pyproject.toml
 compile sandbox.txt --extra sandbox pyproject.toml
 compile dev.txt --all-extras --group dev pyproject.toml
 compile uv.txt requirements/uv.in

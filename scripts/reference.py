@@ -1,12 +1,13 @@
 """Writes the reference pages from what the program itself says, so that the two cannot disagree."""
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from brimline.cli.parser import build_parser
+from brimline.cli.help import exit_codes
+from brimline.cli.parser import every_command, find_parser
+from brimline.cli.shared.exit_codes import EVERYWHERE
 from brimline.metrics.catalogue import CATALOGUE
 from brimline.metrics.jmx_settings import USER
 from brimline.metrics.metric import Metric
@@ -14,48 +15,27 @@ from brimline.settings.keys import JMX_PORT, STATE_DIR, markdown_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 MADE_BY = "by `scripts/reference.py`; a test holds the two together."
-COMMANDS: tuple[tuple[str, ...], ...] = (
-    (),
-    ("log-dirs",),
-    ("guard",),
-    ("gateway",),
-    ("doctor",),
-    ("status",),
-    ("fence",),
-    ("unfence",),
-    ("reclaim",),
-    ("ledger",),
-    ("fleet",),
-    ("fleet", "collect"),
-    ("fleet", "run"),
-    ("fleet", "show"),
-    ("fleet", "simulate"),
-    ("fleet", "maintain"),
-    ("fleet", "synth"),
-    ("sandbox",),
-    ("sandbox", "up"),
-    ("torture",),
-    ("torture", "run"),
-    ("torture", "check"),
-    ("torture", "hostile"),
-    ("torture", "conformance"),
-)
 # argparse folds its lines to the terminal.
 WIDTH = 110
 
 
 def command_line() -> Iterator[str]:
     yield f"# The command line\n\nMade from `--help` {MADE_BY}\n"
-    for command in COMMANDS:
-        yield f"\n## brimline {' '.join(command)}".rstrip() + f"\n\n```text\n{help_text(command)}```\n"
+    yield "\n## Exit codes\n\n`brimline help exit-codes` prints them too.\n\n"
+    yield "| command | code | meaning |\n|---|---|---|\n"
+    for command, codes in exit_codes():
+        for code, meaning in codes.items():
+            yield f"| `{command}` | {code} | {meaning} |\n"
+    for code, meaning in EVERYWHERE.items():
+        yield f"| every command | {code} | {meaning} |\n"
+    for path in ((), *every_command()):
+        yield f"\n## brimline {' '.join(path)}".rstrip() + f"\n\n```text\n{help_text(path)}```\n"
 
 
 def help_text(command: Sequence[str]) -> str:
     os.environ["COLUMNS"] = str(WIDTH)
-    parser: argparse.ArgumentParser = build_parser(command)
-    for name in command:
-        (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-        parser = commands.choices[name]
+    parser = find_parser(command)
+    assert parser is not None
     return parser.format_help()
 
 
@@ -85,10 +65,37 @@ def bean(metric: Metric) -> str:
     return f"`{metric.bean.domain}:type={metric.bean.type},name={metric.bean.name}{keys}`"
 
 
+def tables() -> Iterator[str]:
+    from brimline.fleet.tables.catalogue import Table
+    from brimline.fleet.tables.dictionary import KEYS, meaning
+    from brimline.fleet.tables.gold_schemas import GOLD
+    from brimline.fleet.tables.schemas import BRONZE
+
+    yield f"# The tables of the fleet\n\nMade from the tables' schemas {MADE_BY}\n\n"
+    yield (
+        "Every table is a Delta table in the folder of its name, in the warehouse. The sentences are the columns' "
+        "comments there, too. Unknown is null. Tables of facts are appended to and partitioned by `taken_on`, but for "
+        "`newest`, `quarantine` and `thinned`. Tables that answer are written whole by each run in which something "
+        "landed. Tables of facts that an older Brimline made have no comments. Questions in SQL: [sql.md](sql.md).\n"
+    )
+    for title, schemas in (("Facts", BRONZE), ("Answers", GOLD)):
+        yield f"\n## {title}\n"
+        for table in Table:
+            if table in schemas:
+                key = ", ".join(f"`{name}`" for name in KEYS.get(table, ()))
+                yield f"\n### {table.value}\n\n{table.sentence[0].upper()}{table.sentence[1:]}."
+                yield (f" Key: {key}." if key else "") + "\n\n| column | type | null | meaning |\n|---|---|---|---|\n"
+                for each in schemas[table].fields:
+                    may_be = "yes" if each.nullable else ""
+                    kind = each.dataType.simpleString()
+                    yield f"| `{each.name}` | {kind} | {may_be} | {meaning(table, each.name)} |\n"
+
+
 PAGES: Mapping[Path, Callable[[], Iterator[str]]] = {
     DOCS / "cli.md": command_line,
     DOCS / "configuration.md": configuration,
     DOCS / "metrics.md": metrics,
+    DOCS / "tables.md": tables,
 }
 
 

@@ -43,6 +43,9 @@ fi
 # Namespaces for the sandbox's volumes.
 command -v unshare >/dev/null || as_root_install util-linux || die "the sandbox needs 'unshare' (package util-linux)."
 
+# Rules of the kernel for the interception. Its tests say so if they are absent.
+if [ $# = 0 ]; then PATH=$PATH:/usr/sbin command -v nft >/dev/null || as_root_install nftables iproute2 || true; fi
+
 # The gateway is measured against HAProxy, by clients in C.
 if $for_bench; then
   PATH=$PATH:/usr/sbin command -v haproxy >/dev/null || as_root_install haproxy || die "the benchmarks need 'haproxy'."

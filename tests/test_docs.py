@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from brimline.model import Reason
+from brimline.model.topic_use import Stays
 from scripts.reference import PAGES
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 TEST_NAMES = re.compile(r"`(tests/[\w/-]+\.(?:py|json))(?:::(\w+))?`")
-PROMISING = [ROOT / "README.md", ROOT / "docs" / "kips.md"]
+PROMISING = [ROOT / "docs" / "promises.md", ROOT / "docs" / "kips.md"]
 """What they claim they claim of a test: so they say of each whether ``make test`` runs it."""
 LINKS = re.compile(r"\]\((?!#)([^)#]+)(?:#[^)]*)?\)")
 
@@ -104,11 +105,24 @@ def test_every_link_leads_somewhere(document: Path) -> None:
     assert broken == []
 
 
+def test_the_readme_is_short() -> None:
+    text = (ROOT / "README.md").read_text()
+    prose = re.sub(r"^```.*?^```|^\|.*?$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+    assert len(prose.split()) <= 1000
+
+
 def test_every_reason_is_explained() -> None:
     text = (ROOT / "docs" / "log-dirs.md").read_text()
 
     missing = [r.label for r in Reason if r is not Reason.KNOWN and f"| `{r.label}` | {r.sentence} |" not in text]
     assert missing == []
+
+
+def test_every_reason_for_not_shrinking_is_explained() -> None:
+    text = (ROOT / "docs" / "topics.md").read_text()
+
+    assert [each.label for each in Stays if f"| `{each.label}` | " not in text] == []
 
 
 def test_every_dependency_has_a_reason() -> None:

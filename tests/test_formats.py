@@ -24,7 +24,6 @@ from brimline.act.move_pause import KEY, PauseRecord
 from brimline.act.plan_file import BadPlanFile, load_plan
 from brimline.act.replica_throttle import ThrottleRecord
 from brimline.act.seen_settings import SeenFile
-from brimline.cli.status.state import read_state
 from brimline.decide.admission import FenceCause
 from brimline.decide.reclaim.holding import Seen
 from brimline.fleet.planner.broker_snapshot import read_broker
@@ -33,6 +32,7 @@ from brimline.gateway.client import GatewayClient
 from brimline.gateway.control import ControlServer
 from brimline.gateway.rules.fences import Fences
 from brimline.gateway.rules.sequence_file import SequenceFile
+from brimline.guard.client import read_state
 from brimline.landing.reader import BadSnapshot, QuarantineReason, Snapshot
 from brimline.landing.writer import encode
 from brimline.model import BrimlineError, FailureKind, ObservationFailed
@@ -140,7 +140,7 @@ def test_a_memory_of_another_version_is_made_anew(state_dir: Path) -> None:
 
     assert memory.records == []
     assert memory.warnings == [
-        f"{path} was the memory of refused sequences of another brimline (version 1, and not 2) and has been made anew"
+        f"{path} was the memory of refused sequences of another brimline (version 1, and not 2) and was recreated"
     ]
 
 

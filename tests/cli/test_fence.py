@@ -97,12 +97,12 @@ def test_an_unknown_log_dir_is_refused_with_those_there_are(
     code = main([command, "--config", str(properties), "--log-dir", "/data/z", "--reason", "r"])
 
     assert code == 1
-    assert "brimline: /data/z is no log dir of this broker; its log dirs are: /data/a, /data/b" in (
+    assert "brimline: /data/z is not a log dir of this broker; its log dirs are: /data/a, /data/b" in (
         capsys.readouterr().err
     )
 
 
-@pytest.mark.parametrize(("reason", "complaint"), [("  ", "--reason: is empty"), ("a\nb", "one line of plain text")])
+@pytest.mark.parametrize(("reason", "complaint"), [("  ", "--reason is empty"), ("a\nb", "one line of plain text")])
 def test_a_reason_is_one_line_of_text(
     properties: Path, gateway: FakeGateway, capsys: pytest.CaptureFixture[str], reason: str, complaint: str
 ) -> None:
@@ -179,9 +179,9 @@ def test_a_full_disk_cannot_be_released_by_hand(
 
     assert code == 1
     assert capsys.readouterr().err == (
-        "brimline: /data/a is fenced because it is full, not by hand (more than 90 % is used): make room: lower the "
-        "retention of a topic, delete a topic or move replicas away; it is lifted by itself as soon as the disk has "
-        "room again\n"
+        "brimline: /data/a is fenced because it is full, not by hand (more than 90 % is used): make room: brimline "
+        f"topics --config {properties} names what fills it; lower the retention of a topic, delete a topic or move "
+        "replicas away; it is lifted by itself as soon as the disk has room again\n"
     )
     assert [told["op"] for told in gateway.told] == ["state"]
 

@@ -1,12 +1,15 @@
 """``guard``, ``doctor`` and ``status`` as commands: what they print and how they end."""
 
 import json
+import platform
 import socket
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from brimline import __version__
 from brimline.cli import main
 from brimline.cli.parser import COMMANDS
 
@@ -89,13 +92,43 @@ def test_doctor_for_programs(properties: Path, capsys: pytest.CaptureFixture[str
     assert problem["topic"] == "broker"
 
 
+def test_a_report_has_versions_settings_and_findings_and_no_secret(
+    properties: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties.write_text(
+        properties.read_text() + "brimline.admin.sasl.jaas.config=hush-1\nbrimline.landing.uri=s3://me:hush-2@bucket\n"
+        "ssl.keystore.password=hush-3\nlog.retention.hours=7\n"
+    )
+
+    code = main(["doctor", "--config", str(properties), "--report"])
+
+    shown = capsys.readouterr().out
+    assert code == 3
+    assert f"Brimline {__version__}\n  Python    {platform.python_version()}" in shown
+    assert platform.release() in shown
+    assert f"kafka-python {metadata.version('kafka-python')}" in shown
+    assert f"\n  log.dirs={log_dir}\n" in shown
+    assert "\n  brimline.landing.uri=s3://…@bucket\n" in shown
+    assert "PROBLEM no retention percentages" in shown
+    assert "hush" not in shown
+
+
+def test_a_report_on_a_file_that_cannot_be_used_shows_it(properties: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    properties.write_text(properties.read_text() + "disk.max.used.percent=1\n")
+
+    code = main(["doctor", "--config", str(properties), "--report"])
+
+    assert code == 1
+    assert "  disk.max.used.percent=1\n" in capsys.readouterr().out
+
+
 def test_an_impossible_minimum_is_named_with_its_line(properties: Path, capsys: pytest.CaptureFixture[str]) -> None:
     properties.write_text(properties.read_text() + f"disk.min.free.bytes={2**62}\n")
 
     main(["doctor", "--config", str(properties)])
 
     shown = capsys.readouterr().out
-    assert "it would always be full" in shown
+    assert "it would always count as full" in shown
     assert "line 6" in shown
 
 

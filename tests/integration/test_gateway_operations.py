@@ -140,10 +140,13 @@ def test_clients_survive_kill_9_of_the_broker(sandbox: Sandbox, services: Servic
     with under_load(sandbox, "broker-killed") as wait_for_progress:
         sandbox.broker(1).kill()
         eventually(lambda: running.state()["connections"]["closed"].get("broker-unreachable", 0) > 0)
+        eventually(lambda: "broker-gone" in running.events())
         sandbox.broker(1).start()
         wait_for_progress()
+        eventually(lambda: "broker-back" in running.events())
 
     assert running.process.poll() is None
+    assert running.events().count("broker-gone") == running.events().count("broker-back")
 
 
 class Caller:

@@ -285,7 +285,7 @@ def test_what_is_not_true_any_more_is_left_out(world: World, command: Command) -
     done = command.run(*the_ceiling_of(plan), "--apply", "--plan", str(path), "--yes")
 
     assert done.returncode == 3, done.stderr
-    assert "remade-0: left out: the topic remade was deleted and made anew since" in done.stdout
+    assert "remade-0: left out: the topic remade was deleted and recreated since" in done.stdout
     assert f"moved-0: left out: its log start is {target} already" in done.stdout
     assert (world.log_starts[remade], world.log_starts[moved]) == (0, target)
     wait_for_files_below(world.sandbox, moved, target)

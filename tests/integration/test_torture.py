@@ -42,4 +42,4 @@ def test_a_few_faults_break_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("brokers", [1, 3])
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
 def test_minutes_of_all_faults_break_nothing(version: str, brokers: int, tmp_path: Path) -> None:
-    torture(tmp_path / "history", "--version", version, "--brokers", str(brokers), "--minutes", str(MINUTES))
+    torture(tmp_path / "history", "--kafka-version", version, "--brokers", str(brokers), "--minutes", str(MINUTES))

@@ -1,5 +1,6 @@
 """``brimline sandbox up`` as a person or a script runs it."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -67,12 +68,14 @@ def test_the_end_of_a_piped_input_is_not_the_end_but_a_signal_is(number: signal.
 def test_quit_ends_it() -> None:
     process = up(commands="status\nquit\n")
 
-    assert "brimline log-dirs --bootstrap-server" in end(process)
+    said = end(process)
+    assert "brimline log-dirs --bootstrap-server" in said
+    assert re.search(r"broker 1, --config   \S+/server.properties\n", said)
     assert process.returncode == 0
 
 
 def test_an_impossible_cluster_is_one_sentence() -> None:
-    process = up("--version", "3.2.3", "--log-dirs", "2")
+    process = up("--kafka-version", "3.2.3", "--log-dirs", "2")
 
     assert end(process).startswith("brimline: Kafka 3.2.3 in KRaft mode has one log dir")
     assert process.returncode == 1

@@ -27,7 +27,7 @@ PEM = SecuritySpec(protocol="SSL", key_store="PEM")
         (lambda: VolumeSpec(log_dirs=0), "without a log dir"),
         (lambda: SecuritySpec(protocol="SASL_SSL"), "do not go together"),
         (lambda: SecuritySpec(protocol="SSL", mechanisms=("PLAIN",)), "do not go together"),
-        (lambda: SecuritySpec(protocol="SASL_SSL", mechanisms=("PLAIN",)), "lets nobody in"),
+        (lambda: SecuritySpec(protocol="SASL_SSL", mechanisms=("PLAIN",)), "lets no client in"),
         (lambda: SecuritySpec(protocol="SASL_SSL", mechanisms=("PLAIN",), users={"a b": ""}), "user 'a b'"),
         (lambda: SecuritySpec(protocol="PLAINTEXT", mutual_tls=True), "no TLS"),
         (lambda: SecuritySpec(protocol="SSL", acls=True), "ANONYMOUS"),

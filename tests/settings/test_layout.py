@@ -243,3 +243,34 @@ def test_a_mistake_in_our_own_keys_is_named_with_its_line(line: str, why: str) -
 
     assert problem.startswith(f"server.properties line {FIRST_LINE}: {line.split('=')[0]}")
     assert why in problem
+
+
+DIRECT = """\
+node.id=7
+process.roles=broker
+log.dirs=/data/a
+listeners=PLAINTEXT://0.0.0.0:9092
+advertised.listeners=PLAINTEXT://broker7.example.org:9092
+"""
+INTERCEPTED = "brimline.gateway.interception=tproxy\n"
+
+
+def test_with_interception_clients_keep_their_listener_and_nothing_is_advertised_anew() -> None:
+    listener = fronted(INTERCEPTED)
+
+    assert (listener.name, listener.is_intercepted, str(listener.upstream)) == ("CLIENT", True, "127.0.0.1:19092")
+    assert not listener.sends_clients_past
+    assert why_past("ADMIN", INTERCEPTED) is Bypass.INTER_BROKER
+
+
+def test_the_only_listener_of_a_broker_is_intercepted_too() -> None:
+    assert layout(broker=DIRECT).fronted == ()
+    listener = fronted(INTERCEPTED, broker=DIRECT)
+
+    assert (listener.name, listener.upstream.port, listener.carries_replication) == ("PLAINTEXT", 9092, False)
+
+
+def test_listeners_of_the_gateway_have_no_meaning_with_interception() -> None:
+    (problem,) = problems(f"{INTERCEPTED}brimline.gateway.listeners=CLIENT://:9092\n", FRONTED)
+
+    assert "it has no meaning with brimline.gateway.interception=tproxy" in problem

@@ -19,6 +19,8 @@ permissions, and whether the broker answers. Changes nothing.
 EPILOG = """\
 examples:
   brimline doctor --config /etc/kafka/server.properties
+  brimline doctor --config /etc/kafka/server.properties --report > report.txt
+      for a bug report: versions, the settings that are read, and all findings; passwords and logins are hidden
   brimline doctor --config /etc/kafka/server.properties --output json | jq '.findings[] | select(.weight=="problem")'
 
 exit codes:
@@ -36,9 +38,22 @@ _MARKS = {
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser("doctor", description=DESCRIPTION, epilog=EPILOG)
     add_config_options(parser)
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
+    shown.add_argument("--report", action="store_true", help="for a bug report: versions, settings and findings")
     add_debug_and_version(parser, uses_client=True)
-    parser.set_defaults(func=lambda args: examine(args, output=args.output))
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.report:
+        from brimline.cli.doctor_report import machine_lines, setting_lines
+        from brimline.cli.shared.output import writing_to
+
+        with writing_to(sys.stdout, utf_8=False) as out:
+            for line in (*machine_lines(), "", *setting_lines(args.config), ""):
+                out.write(f"{line}\n")
+    return examine(args, output=args.output)
 
 
 def examine(args: argparse.Namespace, *, output: str) -> int:

@@ -50,7 +50,7 @@ def target_of(args: argparse.Namespace, log_dirs: tuple[str, ...]) -> FenceTarge
     for log_dir in log_dirs:
         if os.path.normpath(log_dir) == wanted:
             return FenceTarget(log_dir=log_dir, topic=None)
-    raise BadInput(f"{args.log_dir} is no log dir of this broker; its log dirs are: {', '.join(log_dirs)}")
+    raise BadInput(f"{args.log_dir} is not a log dir of this broker; its log dirs are: {', '.join(log_dirs)}")
 
 
 def reason_of(args: argparse.Namespace) -> str:
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
     reason = reason_of(args)
     if not reason:
-        raise BadInput("--reason: is empty; whoever meets this fence will want to know why")
+        raise BadInput("--reason is empty: write why, for the record and for refused clients")
     config = load_config(args.config, os.environ, args.broker_cwd)
     target = target_of(args, config.broker.log_dirs)
     with GatewayClient(control_socket(config)) as gateway:

@@ -6,7 +6,7 @@ Only the module of the command that was asked for is imported, and nothing here 
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -21,16 +21,20 @@ COMMANDS = {
     "fleet": "history, fleet view, forecast and what-if for many clusters",
     "gateway": "stand between clients and a broker, and refuse Produce for what is full",
     "guard": "watch the disks of one broker and publish how full they are",
-    "ledger": "what was deleted, why, and what came back of it",
+    "history": "one timeline of what happened on a broker: full, fenced, refused, reclaimed, released",
+    "help": "help on a command, or on exit-codes",
+    "ledger": "what was deleted, why, and how much space it freed",
     "log-dirs": "volumes, log dirs and replicas of a cluster, with their sizes",
     "reclaim": "show, or delete, the oldest segments on a disk above its ceiling",
     "sandbox": "run a real Kafka cluster on small volumes",
     "status": "show what a running guard knows, and what the gateway refuses",
+    "topics": "which topics fill the disks, who reads them, and why they do not shrink",
     "torture": "try hard to break Brimline in a sandbox, and judge what came of it",
     "unfence": "lift a fence that was put up by hand",
+    "web": "pages for a browser: the volumes of a cluster or a fleet",
 }
 
-_FOLDERS = ("fleet", "ledger", "log-dirs", "reclaim", "status")
+_FOLDERS = ("fleet", "ledger", "log-dirs", "reclaim", "status", "topics")
 
 DESCRIPTION = "Disk-space management for Apache Kafka, from outside an unmodified broker."
 EPILOG = """\
@@ -39,6 +43,8 @@ examples:
       how full is the volume under every log dir, and which replicas are the largest
   brimline log-dirs --help
       the options of a command, with examples
+  brimline help exit-codes
+      what every command ends with, for scripts
 """
 
 
@@ -72,3 +78,29 @@ def build_parser(argv: Sequence[str]) -> Parser:
         for command, purpose in COMMANDS.items():
             subparsers.add_parser(command, help=purpose)
     return parser
+
+
+def find_parser(command: Sequence[str]) -> argparse.ArgumentParser | None:
+    """Of a command and what is below it, such as ``("fleet", "run")``; ``None``: there is none."""
+    parser: argparse.ArgumentParser = build_parser(command)
+    for name in command:
+        below = dict(commands_of(parser))
+        if name not in below:
+            return None
+        parser = below[name]
+    return parser
+
+
+def commands_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.items()
+
+
+def every_command() -> Iterator[tuple[str, ...]]:
+    """All that have options of their own, with those below another."""
+    for name in COMMANDS:
+        command = find_parser((name,))
+        assert command is not None
+        yield (name,)
+        yield from ((name, below) for below, _ in commands_of(command))

@@ -3,6 +3,7 @@
 import argparse
 import os
 import selectors
+import shlex
 import signal
 import sys
 import time
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brimline.cli.shared.exit_codes import ExitCode
+from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec
@@ -18,6 +20,11 @@ _DESCRIPTION = """\
 Run a real Kafka cluster on small bounded volumes until ctrl-C, SIGTERM or the command `quit`. Everything it makes
 ends with it. While it runs it reads commands from its input: `help` lists them. Where the kernel refuses private mounts
 (or with BRIMLINE_SANDBOX_PLAIN=1) volumes are plain folders without bounds, and it says so."""
+_EPILOG = """\
+exit codes:
+  0    ended by quit, ctrl-C or SIGTERM, after it was ready
+  1    the cluster could not be started, or was ended from outside
+  130  interrupted before it was ready"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,9 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "up",
         help="start a cluster and keep it until ctrl-C",
         description=_DESCRIPTION,
-        formatter_class=argparse.HelpFormatter,
+        epilog=_EPILOG,
     )
-    up.add_argument("--version", default="4.3.1", help="Kafka version (default: %(default)s)")
+    up.add_argument("--kafka-version", default="4.3.1", metavar="VERSION", help="of Kafka (default: %(default)s)")
     up.add_argument("--brokers", type=int, default=1, metavar="N", help="number of brokers (default: 1)")
     up.add_argument("--volume", type=_size, default="256MB", metavar="SIZE", help="size of a volume (default: 256MB)")
     up.add_argument("--log-dirs", type=int, default=1, metavar="N", help="log dirs of a broker, each on its own volume")
@@ -39,6 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     up.add_argument("--tiered", action="store_true", help="tiered storage, remote segments in a local directory")
     up.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="a broker property")
     _add_security(up)
+    add_debug_and_version(up)
     up.set_defaults(func=run_up)
 
 
@@ -81,7 +89,7 @@ def spec_of(arguments: argparse.Namespace) -> "SandboxSpec":
     volumes, log_dirs = (1, arguments.log_dirs) if arguments.shared_volume else (arguments.log_dirs, 1)
     volume = VolumeSpec(size=arguments.volume, log_dirs=log_dirs, filesystem=arguments.filesystem)
     return SandboxSpec(
-        version=arguments.version,
+        version=arguments.kafka_version,
         brokers=arguments.brokers,
         volumes=(volume,) * volumes,
         tiered=arguments.tiered,
@@ -104,14 +112,18 @@ def introduction(sandbox: "Sandbox") -> str:
     for broker in sandbox.brokers:
         for number, path in enumerate(broker.log_dirs):
             lines.append(f"broker {broker.broker_id}, log dir {number}  {sandbox.outside(path)}")
+        lines.append(f"broker {broker.broker_id}, --config   {broker.node.server_properties}")
     if sandbox.spec.tiered:
         lines.append(f"remote segments     {sandbox.outside(sandbox.tiered_dir)}")
     remote = " --include-remote-info" if sandbox.spec.tiered else ""
     admin = sandbox.admin_servers if security else servers
+    first = sandbox.brokers[0].node.server_properties
     lines += [
         "",
         "try in another terminal:",
         f"  brimline log-dirs --bootstrap-server {admin} --describe{remote}",
+        f"  brimline topics --bootstrap-server {admin}{remote}",
+        f"  {shlex.join(sandbox.inside(['brimline', 'doctor', '--config', str(first)]))}",
         "try here:",
         f"  {'fill 1 0 90%   unfill   ' * sandbox.has_real_volumes}stop 1   start 1   status   help   quit",
     ]
@@ -171,7 +183,7 @@ def _security_of(arguments: argparse.Namespace) -> "SecuritySpec | None":
 
     if arguments.user and not arguments.protocol.startswith("SASL_"):
         raise BadSpec(
-            f"--user has no effect with {arguments.protocol}, which asks nobody for a password: "
+            f"--user has no effect with {arguments.protocol}, which asks for no password: "
             "add --protocol SASL_PLAINTEXT or SASL_SSL, and a --mechanism"
         )
     if arguments.super_user and arguments.protocol == "PLAINTEXT":

@@ -28,7 +28,7 @@ RUN_EPILOG = """\
 examples:
   brimline torture run
       ten minutes of all faults against one broker, with a seed that it names
-  brimline torture run --seed 7 --brokers 3 --version 3.9.2 --minutes 30
+  brimline torture run --seed 7 --brokers 3 --kafka-version 3.9.2 --minutes 30
       the same schedule again, against three brokers of another version
   brimline torture run --seed 7 --steps 4-6
       only three of its steps, which are exactly those of the whole run
@@ -66,7 +66,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     run.add_argument(
         "--minutes", type=float, default=10.0, metavar="M", help="begin no step after so long (default: 10)"
     )
-    run.add_argument("--version", default="4.3.1", help="Kafka version (default: %(default)s)")
+    run.add_argument("--kafka-version", default="4.3.1", metavar="VERSION", help="of Kafka (default: %(default)s)")
     run.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="(default: 1)")
     run.add_argument("--clients", type=names, default=(), metavar="NAME[,NAME]", help="only these; `list`: name them")
     run.add_argument(
@@ -97,10 +97,10 @@ def run_torture(args: argparse.Namespace) -> int:
             return ExitCode.DONE
         _refuse_unknown(asked, known)
     seed = SystemRandom().randrange(1_000_000) if args.seed is None else args.seed
-    history = args.history or Path(f"torture-{args.version}-{args.brokers}-{seed}.jsonl")
+    history = args.history or Path(f"torture-{args.kafka_version}-{args.brokers}-{seed}.jsonl")
     order = Order(
         seed=seed,
-        version=args.version,
+        version=args.kafka_version,
         brokers=args.brokers,
         steps=args.steps,
         minutes=args.minutes,

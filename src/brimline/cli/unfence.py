@@ -24,7 +24,7 @@ examples:
 
 exit codes:
   0    lifted: Produce goes through again
-  1    nothing was changed: no gateway is running, or nobody has fenced this by hand
+  1    nothing was changed: no gateway is running, or this was not fenced by hand
   3    lifted, but the disk is full: writes to it are still refused"""
 
 

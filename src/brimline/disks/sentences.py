@@ -81,6 +81,6 @@ def how_to_lift(fence: StandingFence, config_path: str) -> str:
         target = f"--topic {fence.topic}" if fence.log_dir is None else f"--log-dir {shlex.quote(fence.log_dir)}"
         return f"lift it with: brimline unfence --config {shlex.quote(config_path)} {target}"
     return (
-        "make room: lower the retention of a topic, delete a topic or move replicas away; it is lifted by itself as "
-        "soon as the disk has room again"
+        f"make room: brimline topics --config {shlex.quote(config_path)} names what fills it; lower the retention of a "
+        "topic, delete a topic or move replicas away; it is lifted by itself as soon as the disk has room again"
     )

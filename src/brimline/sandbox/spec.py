@@ -63,7 +63,7 @@ class SecuritySpec:
         if self.uses_sasl != bool(self.mechanisms):
             raise BadSpec(f"{self.protocol} and mechanisms {self.mechanisms} do not go together")
         if self.uses_sasl and not self.users:
-            raise BadSpec(f"{self.protocol} without users lets nobody in: name at least one")
+            raise BadSpec(f"{self.protocol} without users lets no client in: name at least one")
         for name in self.users:
             if not _USER_NAME.fullmatch(name):
                 raise BadSpec(f"user {name!r}: letters, digits and . _ @ - make a name that every mechanism can carry")

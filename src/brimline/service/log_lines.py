@@ -12,6 +12,7 @@ traceback neither.
 import json
 import logging
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO, TypeAlias
 
@@ -22,10 +23,14 @@ Field: TypeAlias = str | int | float | bool | None
 
 LOGGER = logging.getLogger("brimline.guard")
 _WHOLE_PROGRAM = logging.getLogger("brimline")
+listeners: list[Callable[[int, str, str], None]] = []
+"""Each is told level, event and sentence of what is said, whatever the log's level is; from any thread."""
 
 
 def say(level: int, event: str, sentence: str, **fields: Field) -> None:
     LOGGER.log(level, "%s", sentence, extra={"event": event, "fields": fields})
+    for tell in listeners:
+        tell(level, event, without_login(sentence))
 
 
 def set_up(stream: TextIO, log_format: str, level: str) -> None:

@@ -99,6 +99,10 @@ class GuardConfig:
         return self.text(keys.ENFORCEMENT) == keys.GATEWAY
 
     @property
+    def intercepts(self) -> bool:
+        return self.text(keys.INTERCEPTION) != keys.OFF
+
+    @property
     def reject_error(self) -> int:
         return int(self.text(keys.REJECT_ERROR))
 
@@ -155,7 +159,7 @@ def load_config(path: Path | str, environment: Mapping[str, str], broker_cwd: st
 def read_config(
     raw: JavaProperties, path: str, environment: Mapping[str, str], broker_cwd: str | None = None
 ) -> GuardConfig:
-    properties, problems = resolve_references(raw, environment, keys=_is_read)
+    properties, problems = resolve_references(raw, environment, keys=is_read)
     warnings = list(_duplicates(properties))
     reader = PropertyReader(properties)
     settings = _settings(reader, problems, warnings)
@@ -251,7 +255,7 @@ def _jmx_settings(
     )
 
 
-def _is_read(key: str) -> bool:
+def is_read(key: str) -> bool:
     """Whether a key is read at all: the broker's other secrets are nobody's business here."""
     return key in BY_NAME or broker_properties.is_read(key) or key.startswith(_OWN)
 
@@ -332,6 +336,6 @@ def _apply_alias(reader: PropertyReader, settings: dict[str, Setting], problems:
 
 def _duplicates(properties: JavaProperties) -> Iterator[str]:
     for key, entries in properties.duplicates().items():
-        if _is_read(key):
+        if is_read(key):
             lines = ", ".join(str(entry.line) for entry in entries)
             yield f"{entries[0].source}: {key} stands on lines {lines}; the last one counts, as in Kafka"

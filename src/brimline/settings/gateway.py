@@ -16,7 +16,16 @@ from brimline.observe.properties.broker_properties import BrokerProperties
 from brimline.observe.properties.config_providers import resolve_references
 from brimline.observe.properties.java_properties import JavaProperties, PropertyReader
 from brimline.observe.properties.key_stores import ListenerTls, listener_tls, tls_keys
-from brimline.settings.keys import GATEWAY_LISTENERS, GATEWAY_PROTOCOLS, GATEWAY_SOURCE, LANDING_URI, STATE_DIR, Key
+from brimline.settings.keys import (
+    GATEWAY_LISTENERS,
+    GATEWAY_PROTOCOLS,
+    GATEWAY_SOURCE,
+    INTERCEPTION,
+    LANDING_URI,
+    STATE_DIR,
+    TPROXY,
+    Key,
+)
 from brimline.settings.layout import (
     GatewayLayout,
     GatewayWishes,
@@ -42,7 +51,10 @@ def read_layout(reader: PropertyReader, broker: BrokerProperties, admin_listener
         listeners=_parsed(GATEWAY_LISTENERS, parse_listeners, reader),
         protocols=_parsed(GATEWAY_PROTOCOLS, parse_protocols, reader),
         admin_listener=admin_listener.upper() or broker.inter_broker_listener,
+        intercepts=(reader.text(INTERCEPTION.name) or "").strip().lower() == TPROXY,
     )
+    if wishes.intercepts and wishes.listeners:
+        raise reader.refusal(GATEWAY_LISTENERS.name, f"it has no meaning with {INTERCEPTION.name}={TPROXY}: remove it")
     for key, check in ((GATEWAY_LISTENERS, wrong_listeners), (GATEWAY_PROTOCOLS, wrong_protocols)):
         wrong = check(broker, wishes)
         if wrong is not None:

@@ -90,6 +90,8 @@ class Prefix:
 OBSERVE, GATEWAY = "observe", "gateway"
 PLAN, APPLY = "plan", "apply"
 OFF, ON = "off", "on"
+TPROXY = "tproxy"
+OPEN, CLOSED = "open", "closed"
 CAREFUL, KIP_61 = "careful", "kip-61"
 SHARED, OWN = "shared", "own"
 
@@ -375,6 +377,50 @@ GATEWAY_SOURCE = Key(
         "127.0.0.1 is allowed to every client, and elsewhere as any; any: what the system chooses; or an address."
     ),
 )
+INTERCEPTION = Key(
+    name="brimline.gateway.interception",
+    kind=KeyKind.CHOICE,
+    default=OFF,
+    choices=(OFF, TPROXY),
+    reloadable=False,
+    sentence=(
+        "tproxy: clients talk to the broker directly, and the kernel turns them aside to the gateway only while a disk "
+        "is near its limit or full; no listener, no advertised address and no restart of the broker is needed. off: "
+        "the gateway is where listeners and advertised.listeners send clients."
+    ),
+)
+INTERCEPTION_PERCENT = Key(
+    name="brimline.gateway.interception.arm.percent",
+    kind=KeyKind.INT,
+    default=5,
+    high=100,
+    sentence="Clients are turned aside when less than this part of a volume is left until its limit.",
+)
+INTERCEPTION_SECONDS = Key(
+    name="brimline.gateway.interception.arm.seconds",
+    kind=KeyKind.INT,
+    default=10,
+    high=86_400,
+    sentence="Or when its limit is reached in so many seconds, at the rate at which the volume fills.",
+)
+INTERCEPTION_DISARM = Key(
+    name="brimline.gateway.interception.disarm.seconds",
+    kind=KeyKind.INT,
+    default=60,
+    low=1,
+    high=86_400,
+    sentence="How long there must be room before clients go to the broker directly again; each way cuts connections.",
+)
+INTERCEPTION_FAILURE = Key(
+    name="brimline.gateway.interception.on.failure",
+    kind=KeyKind.CHOICE,
+    default=OPEN,
+    choices=(OPEN, CLOSED),
+    sentence=(
+        "A disk is full, and the gateway does not answer for five seconds. open: clients go to the broker directly, "
+        "which may fill its disk to the end; closed: new connections are refused until the gateway answers."
+    ),
+)
 GATEWAY_MAX_CONNECTIONS = Key(
     name="brimline.gateway.max.connections",
     kind=KeyKind.INT,
@@ -392,7 +438,7 @@ GATEWAY_MEMORY = Key(
     reloadable=False,
     sentence=(
         "How much memory the gateway's connections may hold together: requests that are kept whole, answers that wait "
-        "for their turn, and what a peer has not taken yet. When it is used up, whoever holds most is not read from."
+        "for their turn, and what a peer has not taken yet. When it is used up, the largest holder is not read from."
     ),
 )
 GATEWAY_HEADER_TIMEOUT = Key(
@@ -526,7 +572,7 @@ METRICS_HOST = Key(
     kind=KeyKind.TEXT,
     default="127.0.0.1",
     reloadable=False,
-    sentence="The address that /metrics, /healthz, /readyz and /v1/state are served on.",
+    sentence="The address that /metrics, /healthz, /readyz, /v1/state and /v1/history are served on.",
 )
 METRICS_PORT = Key(
     name="brimline.metrics.port",

@@ -9,6 +9,9 @@ The listener that the brokers use among themselves goes past it too, unless ``br
 Then replication passes through the gateway, which can skip partitions for a follower whose disk is full, and depends on
 it: nothing that is merely derived should do that.
 
+With interception nothing is sent to the gateway by an address: every listener that clients use is fronted where it is.
+Where the brokers have no listener of their own, theirs is fronted too, and their addresses are left alone.
+
 What cannot work (two listeners on one port, a gateway on the broker's own) is in ``problems``, so that it can be shown
 beside everything else; a mistake in one of our own keys is told by ``wrong_listeners`` and ``wrong_protocols``.
 """
@@ -62,6 +65,9 @@ class Address:
         return self.port == other.port and (everywhere or _reached_from_here(self) == _reached_from_here(other))
 
 
+_ANY_OWN_PORT = Address(host="127.0.0.1", port=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontedListener:
     """``upstream`` is where the gateway reaches the broker; ``broker_bind`` tells who else can."""
@@ -75,6 +81,8 @@ class FrontedListener:
     broker_protocol: SecurityProtocol
     carries_replication: bool = False
     """Whether followers fetch over it: the brokers use it among themselves."""
+    is_intercepted: bool = False
+    """Clients are turned aside by the kernel: the gateway listens for them on a port that nobody else knows."""
 
     @property
     def has_client_tls(self) -> bool:
@@ -87,9 +95,8 @@ class FrontedListener:
     @property
     def sends_clients_past(self) -> bool:
         """Clients are told the address at which the broker itself answers them."""
-        return self.advertised.port == self.broker_bind.port and (
-            not self.broker_bind.is_loopback or self.advertised.is_loopback
-        )
+        is_dialled = self.advertised.port == self.broker_bind.port and not self.is_intercepted
+        return is_dialled and (not self.broker_bind.is_loopback or self.advertised.is_loopback)
 
 
 class Bypass(Enum):
@@ -138,6 +145,7 @@ class GatewayWishes:
     listeners: Mapping[str, Address]
     protocols: Mapping[str, SecurityProtocol]
     admin_listener: str
+    intercepts: bool = False
 
 
 def parse_listeners(text: str) -> dict[str, Address]:
@@ -214,11 +222,12 @@ def _why_past(bound: Listener, broker: BrokerProperties, wishes: GatewayWishes) 
         return Bypass.CONTROLLER
     if name == broker.control_plane_listener:
         return Bypass.CONTROL_PLANE
-    if name == broker.inter_broker_listener and name not in wishes.listeners:
+    is_only_one = wishes.intercepts and not _others(name, broker)
+    if name == broker.inter_broker_listener and name not in wishes.listeners and not is_only_one:
         return Bypass.INTER_BROKER
     if name == broker.remote_log_metadata_listener and broker.is_remote_storage_enabled:
         return Bypass.REMOTE_LOG_METADATA
-    if name == wishes.admin_listener:
+    if name == wishes.admin_listener and not is_only_one:
         return Bypass.ADMIN
     if bound.port < 1:
         return Bypass.UNKNOWN_PORT
@@ -226,11 +235,17 @@ def _why_past(bound: Listener, broker: BrokerProperties, wishes: GatewayWishes) 
         return Bypass.UNKNOWN_PROTOCOL
     if wishes.listeners and name not in wishes.listeners:
         return Bypass.NOT_NAMED
-    if not wishes.listeners and broker.listeners[name].port == bound.port:
+    if not wishes.listeners and not wishes.intercepts and broker.listeners[name].port == bound.port:
         return Bypass.ADVERTISES_ITSELF
     if _client_protocol(bound, wishes).uses_tls and broker.client_auth[name] is not ClientAuth.NONE:
         return Bypass.CLIENT_CERTIFICATES
     return None
+
+
+def _others(name: str, broker: BrokerProperties) -> list[str]:
+    """Listeners besides this one that may be for clients."""
+    of_the_brokers = {*broker.controller_listeners, broker.control_plane_listener, name}
+    return [other for other in broker.bound_listeners if other not in of_the_brokers]
 
 
 def _fronted(
@@ -240,13 +255,14 @@ def _fronted(
     broker_bind = Address(host=_bare(bound.host), port=bound.port)
     return FrontedListener(
         name=bound.name,
-        bind=wishes.listeners.get(bound.name) or _derived_bind(sent_to),
+        bind=_ANY_OWN_PORT if wishes.intercepts else wishes.listeners.get(bound.name) or _derived_bind(sent_to),
         upstream=_reached_from_here(broker_bind),
         advertised=sent_to,
         broker_bind=broker_bind,
         client_protocol=_client_protocol(bound, wishes),
         broker_protocol=SecurityProtocol[bound.security_protocol],
-        carries_replication=carries_replication,
+        carries_replication=carries_replication and not wishes.intercepts,
+        is_intercepted=wishes.intercepts,
     )
 
 
@@ -276,6 +292,8 @@ def _conflicts(fronted: Sequence[FrontedListener], broker: BrokerProperties) -> 
         for name, bound in broker.bound_listeners.items()
     }
     for listener in fronted:
+        if listener.is_intercepted:
+            continue
         for who, address in taken.items():
             if listener.bind.overlaps(address):
                 yield (

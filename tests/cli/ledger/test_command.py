@@ -123,13 +123,13 @@ def test_the_table_tells_what_went_why_and_what_came_back(
 
     assert code == 0
     assert capsys.readouterr().out.splitlines() == [
-        "Broker 1  2 cycles, 5.00 MiB came back",
+        "Broker 1  2 cycles, 5.00 MiB freed",
         f"  {tmp_path}/ledger-1.jsonl",
         "",
         "ENDED       2026-01-31 08:30:00 UTC  cycle 8:1-1, by guard",
         "            device 8:1: /data/a, /data/b?",
-        "            90.0 % used, 10.0 MiB beyond the ceiling of 80 %, and 1.00 MiB on its way out anyway",
-        "            planned 6.00 MiB, came back 5.00 MiB in 6 min: 2 trims done (1 by others), 1 abandoned",
+        "            90.0 % used, 10.0 MiB over the ceiling of 80 %, 1.00 MiB being deleted already",
+        "            planned 6.00 MiB, freed 5.00 MiB in 6 min: 2 trims done (1 by others), 1 abandoned",
         "            the oldest of the device",
         "            orders  2 partitions  5 segments  5.00 MiB of 5.00 MiB  2026-01-01 00:00 to 2026-01-01 03:00",
         "            clicks   1 partition   1 segment       0 B of 1.00 MiB  2026-01-01 00:00 to 2026-01-01 01:00",
@@ -156,8 +156,8 @@ def test_the_table_tells_what_went_why_and_what_came_back(
         "",
         "UNDER WAY   2026-01-31 08:36:00 UTC  cycle 8:1-11, by guard",
         "            device 8:1: /data/a, /data/b?",
-        "            90.0 % used, 10.0 MiB beyond the ceiling of 80 %, and 1.00 MiB on its way out anyway",
-        "            planned 3.00 MiB, came back 0 B: 0 trims done, 1 under way",
+        "            90.0 % used, 10.0 MiB over the ceiling of 80 %, 1.00 MiB being deleted already",
+        "            planned 3.00 MiB, freed 0 B: 0 trims done, 1 under way",
         "            the oldest of the device",
         "            orders  1 partition  3 segments  0 B of 3.00 MiB  2026-01-01 00:00 to 2026-01-01 03:00",
     ]
@@ -175,7 +175,7 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is(
     lines = capsys.readouterr().out.splitlines()
     assert lines[-12:-10] == [
         "            … and 5 more topics: --output csv",
-        "            ✗ topic-0-0: gone (1.00 MiB came back)",
+        "            ✗ topic-0-0: gone (1.00 MiB freed)",
     ]
     assert lines[-1] == "            … and 2 more: --output csv"
 

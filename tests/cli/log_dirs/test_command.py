@@ -383,7 +383,7 @@ def test_a_sandbox_that_is_interrupted_before_it_is_ready_was_interrupted(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--user", "a:b"], "--user has no effect with PLAINTEXT, which asks nobody for a password: add --protocol"),
+        (["--user", "a:b"], "--user has no effect with PLAINTEXT, which asks for no password: add --protocol"),
         (["--user", "a:b", "--protocol", "SSL"], "--user has no effect with SSL"),
         (["--super-user", "a"], "--super-user has no effect with PLAINTEXT"),
         (["--acls"], "ACLs need SASL or mutual TLS"),

@@ -155,7 +155,7 @@ def test_brakes_are_named() -> None:
         (
             DISK.with_log(replace(ORDERS, log_start=400)),
             "nothing has to go",
-            "  above its ceiling, but what leaves anyway is enough",
+            "  above its ceiling, but deletions in progress cover it",
         ),
         (ADisk(logs=[PRICES], used=84), "nothing can go", "  ✗ stays above its ceiling of 80 %"),
     ],
@@ -265,7 +265,7 @@ def test_csv_has_a_row_per_trim() -> None:
     ("wanted", "said"),
     [
         (Wanted(devices=("9:9",)), "no log dir of this broker is on 9:9; its devices are: 8:1"),
-        (Wanted(log_dirs=("/data/z",)), "/data/z is no log dir of this broker; its log dirs are: /data/a"),
+        (Wanted(log_dirs=("/data/z",)), "/data/z is not a log dir of this broker; its log dirs are: /data/a"),
     ],
 )
 def test_a_volume_that_is_not_there_is_refused(wanted: Wanted, said: str) -> None:
@@ -380,7 +380,7 @@ def test_without_a_terminal_and_a_yes_nothing_is_deleted(
 
     assert main(["reclaim", "--config", properties, "--apply"]) == 1
 
-    assert "nobody is there to be asked: nothing was deleted" in capsys.readouterr().err
+    assert "nothing was deleted: there is no terminal to ask on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("used", "code"), [(79, 0), (99, 3)])

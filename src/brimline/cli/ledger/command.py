@@ -1,12 +1,10 @@
-"""``brimline ledger``: what was deleted, why, and what came back of it. Reads files, and asks nobody."""
+"""``brimline ledger``: what was deleted, why, and how much space it freed. Reads files, and asks nobody."""
 
 import argparse
-import re
 import sys
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from brimline.cli.shared.options import add_config_options, add_debug_and_version
+from brimline.cli.shared.options import add_config_options, add_debug_and_version, moment
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -30,8 +28,6 @@ exit codes:
   0    shown
   1    there is no ledger yet, or it cannot be read
   3    shown, but the ledger is damaged: the places are named"""
-_SPAN = re.compile(r"(\d{1,5})(m|h|d)")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -39,7 +35,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add_config_options(parser)
     parser.add_argument(
         "--since",
-        type=_moment,
+        type=moment,
         metavar="TIME",
         help="only what went on since then: 90m, 24h, 7d, or a time in UTC such as 2026-01-31 or 2026-01-31T08:30",
     )
@@ -78,16 +74,3 @@ def run(args: argparse.Namespace) -> int:
     for damage in story.damage:
         print(f"brimline: {damage}", file=sys.stderr)
     return ExitCode.PARTIAL if story.damage else ExitCode.DONE
-
-
-def _moment(text: str) -> datetime:
-    span = _SPAN.fullmatch(text.strip())
-    if span:
-        return datetime.now(UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a span such as 24h nor a time such as 2026-01-31"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

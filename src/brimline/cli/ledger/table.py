@@ -34,7 +34,7 @@ def write_ledger_table(story: Story, files: LedgerFiles, out: TextIO) -> None:
 
 def ledger_lines(story: Story, files: LedgerFiles, glyphs: Glyphs) -> Iterator[Text]:
     cycles = len(story.cycles)
-    freed = f"{counted(cycles, 'cycle')}, {human_bytes(story.freed_bytes)} came back"
+    freed = f"{counted(cycles, 'cycle')}, {human_bytes(story.freed_bytes)} freed"
     yield Text.assemble((f"Broker {files.node_id}", "bold"), "  ", freed)
     yield Text(f"  {printable(str(files.current))}", "dim")
     for chapter in story.chapters:
@@ -49,8 +49,8 @@ def _cycle_lines(cycle: CycleRecord, glyphs: Glyphs) -> Iterator[Text]:
     yield _more(f"device {plan.device}: {', '.join(plan.log_dirs)}", "dim")
     used = human_percent(used_percent(plan.total_bytes, plan.total_bytes - plan.used_bytes))
     yield _more(
-        f"{used} used, {human_bytes(plan.excess_bytes)} beyond the ceiling of {plan.ceiling_percent} %, and "
-        f"{human_bytes(plan.going_bytes)} on its way out anyway",
+        f"{used} used, {human_bytes(plan.excess_bytes)} over the ceiling of {plan.ceiling_percent} %, "
+        f"{human_bytes(plan.going_bytes)} being deleted already",
         "dim",
     )
     yield _more(_outcome(cycle))
@@ -83,7 +83,7 @@ def _outcome(cycle: CycleRecord) -> str:
         parts.append(f"{human_count(under_way)} under way")
     span = f" in {human_span((cycle.ended_at - cycle.begun_at).total_seconds())}" if cycle.ended_at else ""
     return (
-        f"planned {human_bytes(cycle.plan.planned_bytes)}, came back {human_bytes(cycle.freed_bytes)}{span}: "
+        f"planned {human_bytes(cycle.plan.planned_bytes)}, freed {human_bytes(cycle.freed_bytes)}{span}: "
         f"{', '.join(parts)}"
     )
 
@@ -111,7 +111,7 @@ def _ages(topic: TopicSum) -> str:
 
 
 def _given_up(trim: TrimRecord) -> str:
-    came_back = f" ({human_bytes(trim.freed_bytes)} came back)" if trim.freed_bytes else ""
+    came_back = f" ({human_bytes(trim.freed_bytes)} freed)" if trim.freed_bytes else ""
     return f"{printable(str(trim.planned.partition))}: {printable(trim.why or '')}{came_back}"
 
 

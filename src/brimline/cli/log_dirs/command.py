@@ -55,14 +55,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         action=Once,
         type=_names,
         metavar="TOPICS",
-        help="only replicas of these topics, with commas (default: all)",
+        help="only replicas of these topics, comma-separated (default: all)",
     )
     add(
         "--broker-list",
         action=Once,
         type=broker_ids,
         metavar="IDS",
-        help="only these broker ids, with commas (default: all)",
+        help="only these broker ids, comma-separated (default: all)",
     )
     add_command_config(parser, "a Java properties file for the client (SASL, TLS, timeouts)")
     add(

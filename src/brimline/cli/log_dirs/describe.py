@@ -75,7 +75,7 @@ def describe(args: Namespace, connect: Connect = Admin) -> int:
     output = args.output or ("table" if sys.stdout.isatty() else "kafka-json")
     config = client_config(args)
     with connect(config) as admin:
-        brokers = _chosen_brokers(args.broker_list, list(admin.brokers))
+        brokers = chosen_brokers(args.broker_list, list(admin.brokers))
         if brokers is None:
             return ExitCode.FAILED
         if output == "kafka-json":
@@ -110,7 +110,7 @@ def _property(text: str) -> PropertyEntry:
     return PropertyEntry(key.strip(), value, "--command-property")
 
 
-def _chosen_brokers(asked: tuple[int, ...] | None, live: list[BrokerId]) -> list[BrokerId] | None:
+def chosen_brokers(asked: tuple[int, ...] | None, live: list[BrokerId]) -> list[BrokerId] | None:
     """The brokers to ask; ``None`` when one of ``asked`` is not there, which is said in the stock tool's words."""
     if asked is None:
         return live

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def refuse_without_terminal(answers: TextIO) -> None:
     """Raises ``BrimlineError``."""
     if not answers.isatty():
-        raise BrimlineError("nobody is there to be asked: nothing was deleted; --yes deletes without asking")
+        raise BrimlineError("nothing was deleted: there is no terminal to ask on; --yes deletes without asking")
 
 
 def consent(shown: Preview, answers: TextIO, questions: TextIO) -> bool:

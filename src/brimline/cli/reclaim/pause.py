@@ -13,7 +13,7 @@ from brimline.act.ledger.state import Pause
 from brimline.cli.fence import who
 from brimline.cli.shared.exit_codes import ExitCode
 from brimline.cli.shared.output import writing_to
-from brimline.documents.guard_note import NoteTooLarge
+from brimline.documents.guard_note import NoteRefused
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.reclaim.note import current_note, is_shared, not_told
 from brimline.model import BadInput, ObservationFailed, counted
@@ -78,7 +78,7 @@ def _told_to_others(config: GuardConfig, pause: Pause | None, what_they_do: str)
     try:
         with closing(client):
             is_told = client.leave_guard_note(current_note(config.reclaim_policy, pause, SystemClock().now()))
-    except (ObservationFailed, NoteTooLarge) as error:
+    except (ObservationFailed, NoteRefused) as error:
         return f"{not_told(str(error))}; if they should not delete either, say it on their brokers\n"
     return f"the guards of brokers that hold a replica in common {what_they_do}\n" if is_told else ""
 

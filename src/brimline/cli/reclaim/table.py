@@ -43,7 +43,7 @@ _IDLE = {
         "no ceiling (log.retention.disk.usage.percent is 100): --ceiling 80 shows what one would do"
     ),
     DeviceOutcome.UNDER_CEILING: "below its ceiling: nothing has to go",
-    DeviceOutcome.GOING_SUFFICES: "above its ceiling, but what leaves anyway is enough",
+    DeviceOutcome.GOING_SUFFICES: "above its ceiling, but deletions in progress cover it",
 }
 
 
@@ -152,7 +152,7 @@ class _Table:
         self._hang(len(name), Text.assemble((name, "bold"), paths))
         facts, planned = device.facts, device.planned
         if facts.total_bytes is None or facts.used_bytes is None:
-            self._hang(_LABEL + 2, Text(f"  {self._glyphs.cross} how much of it is used is not known", "magenta"))
+            self._hang(_LABEL + 2, Text(f"  {self._glyphs.cross} its use is not known", "magenta"))
             self._print(Text())
             return
         used = f"{human_bytes(facts.used_bytes)} used of {human_bytes(facts.total_bytes)}"
@@ -189,7 +189,7 @@ class _Table:
         elif planned.outcome is DeviceOutcome.CYCLE_LIMIT:
             left = human_bytes(planned.missing_bytes)
             self._say(
-                f"the limit of a cycle ends the plan here (brimline.reclaim.max.percent.per.cycle, "
+                f"the limit per cycle ends the plan here (brimline.reclaim.max.percent.per.cycle, "
                 f"brimline.reclaim.max.bytes.per.cycle): {left} beyond the ceiling are left to later cycles",
                 "yellow",
             )

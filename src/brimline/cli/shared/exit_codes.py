@@ -1,5 +1,6 @@
 """The exit codes, in one place: scripts depend on them, and ``--help`` prints them."""
 
+import re
 from enum import IntEnum
 
 
@@ -19,3 +20,17 @@ exit codes:
        (with --output kafka-json this is 1, without any JSON, as in the stock tool)
   130  interrupted from the keyboard
   141  the reader of the output went away"""
+
+EVERYWHERE = {
+    ExitCode.INTERRUPTED: "interrupted from the keyboard",
+    ExitCode.PIPE_CLOSED: "the reader of the output went away",
+}
+"""What they mean for every command, whether its help says so or not."""
+_HEADING = "exit codes:\n"
+_CODE = re.compile(r"^  (\d+)  +(.*(?:\n {7}.*)*)", re.MULTILINE)
+
+
+def exit_codes_in(epilog: str | None) -> dict[ExitCode, str]:
+    """What a command's help says of its exit codes, each in one line."""
+    _, _, listed = (epilog or "").partition(_HEADING)
+    return {ExitCode(int(code)): " ".join(meaning.split()) for code, meaning in _CODE.findall(listed)}

@@ -2,16 +2,33 @@
 
 import argparse
 import math
+import os
+import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from brimline import __version__
 
+CONFIG_VARIABLE = "BRIMLINE_CONFIG"
+_SPAN = re.compile(r"(\d{1,5})(m|h|d)")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
-def add_config_options(parser: argparse.ArgumentParser) -> None:
+
+def add_config_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The environment names it once for all commands; an option wins."""
+    default = os.environ.get(CONFIG_VARIABLE)
     parser.add_argument(
-        "--config", required=True, metavar="FILE", help="the broker's own properties file (server.properties)"
+        "--config",
+        required=required and default is None,
+        default=default,
+        metavar="FILE",
+        help=f"the broker's own properties file, server.properties (default: the variable {CONFIG_VARIABLE})",
     )
+    add_broker_cwd(parser)
+
+
+def add_broker_cwd(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-cwd",
         metavar="DIR",
@@ -19,13 +36,13 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_bootstrap_server(parser: argparse.ArgumentParser) -> None:
+def add_bootstrap_server(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument(
         "--bootstrap-server",
         action=Once,
-        required=True,
+        required=required,
         metavar="HOST:PORT",
-        help="a server to connect to first, or several with commas (required)",
+        help=f"a server to connect to first; several: comma-separated{' (required)' * required}",
     )
 
 
@@ -88,7 +105,7 @@ def broker_ids(text: str) -> tuple[int, ...] | None:
     ids = names(text)
     wrong = [part for part in ids if not part.removeprefix("-").isdecimal()]
     if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a broker id: write numbers with commas between them")
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a broker id: write comma-separated numbers")
     return tuple(sorted({int(part) for part in ids})) or None
 
 
@@ -111,3 +128,17 @@ def whole_number(what: str, least: int = 0, most: float = math.inf) -> Callable[
         return int(text)
 
     return number
+
+
+def moment(text: str) -> datetime:
+    """A span before now, or a time."""
+    span = _SPAN.fullmatch(text.strip())
+    if span:
+        return datetime.now(UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a span such as 24h nor a time such as 2026-01-31"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -72,7 +72,7 @@ def lock_versions(versions: Sequence[str]) -> list[LockedJar]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m brimline.sandbox.jars", description="Kafka's jars.")
     actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("lock", help="resolve every version anew and write the lock file")
+    actions.add_parser("lock", help="resolve every version again and write the lock file")
     fetch = actions.add_parser("fetch", help="fill the cache")
     fetch.add_argument("--quick", action="store_true", help="make class archives too, with which brokers start sooner")
     fetch.add_argument("version", nargs="*", help="default: every locked version")

@@ -318,7 +318,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
 
 def _epilog() -> str:
     rows = [f"  {each.name:<13} {each.done}\n{'':<16}{each.asked} {each.words}" for each in SCENARIOS]
-    return "\n".join(["scenarios:", *rows])
+    codes = ["", "exit codes:", "  0    observed, whatever was seen", "  1    the run could not be carried out"]
+    return "\n".join(["scenarios:", *rows, *codes])
 
 
 def run(options: argparse.Namespace) -> int:
@@ -330,7 +331,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.target is not None:
         if options.fill_command is None:
-            raise BrimlineError("--target needs --fill-command: nobody else knows how to fill its disk")
+            raise BrimlineError("--target needs --fill-command: only you know how to fill its disk")
         found = observe(options.target, hands_of(options), pace, tell)
     else:
         from brimline.torture.conformance.sandbox import in_sandbox

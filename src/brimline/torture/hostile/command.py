@@ -33,6 +33,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
         "hostile",
         help="frames that nobody should send, at a real broker behind a fence",
         description=__doc__.partition("\n\n")[2],
+        epilog="exit codes:\n  0    nothing passed the fence\n  1    something did, or the run could not be done",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--kafka", default="4.3.1", metavar="VERSION", help="of the broker (default: %(default)s)")
