@@ -5,6 +5,7 @@
 PYTHON := .venv/bin/python
 # How many processes, and who gets what: tests/scheduling.py
 SIDE_BY_SIDE := -n auto
+LINT := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports --no-cache
 # Where scripts/setup.sh puts promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 # Hundreds of processes are started here: each would compile the same modules again.
@@ -21,12 +22,11 @@ demo: ## a real Kafka on small real disks: dying of a full one, living on with B
 	@$(PYTHON) -m scripts.demo
 
 lint: setup ## ruff, mypy --strict, import contracts
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/mypy
-	.venv/bin/lint-imports --no-cache
+	$(LINT)
 
-test: lint ## what CI runs: lint, then every test that takes seconds, on real parts
+test: setup ## what CI runs: lint, then every test that takes seconds, on real parts
+	@# mypy has one core. On the other one test modules are compiled: once, and not by every process of the run
+	.venv/bin/pytest --collect-only --quiet >/dev/null 2>&1 & $(LINT); code=$$?; wait; exit $$code
 	@# Its temporary files go with it, however it ends
 	folder=$$(mktemp -d); chmod 711 "$$folder"; trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
 	TMPDIR="$$folder" .venv/bin/pytest -m "not long" $(SIDE_BY_SIDE) --durations=15 --basetemp="$$folder/tests"

@@ -22,7 +22,15 @@ _NEEDS_MOUNTS = "needs private mounts: "
 _private_or_plain = Namespace.__init__
 
 
+def _end_idle() -> None:
+    # Not on top: most tests need no client library
+    from tests.integration.shared import end_idle
+
+    end_idle()
+
+
 def _private_or_skipped(self: Namespace, size: Bytes) -> None:
+    _end_idle()
     _private_or_plain(self, size)
     if self.refusal is not None:
         self.close()
@@ -44,6 +52,7 @@ def _volumes_are_real() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Namespace, "__init__", _private_or_skipped)
         yield
+        _end_idle()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 """How tests are dealt out to the processes of one run (pytest-xdist).
 
-A file's tests stay together, because they share a cluster, and all of Spark's go to one process, which starts one
-session for them. What starts a JVM goes first: the many short tests fill the gaps at the end.
+A file's tests stay together, because they share a cluster, and so do files that share one by
+``tests/integration/shared.py``. All of Spark's go to one process, which starts one session for them. What starts a JVM
+goes first: the many short tests fill the gaps at the end.
 """
 
 import os
@@ -11,6 +12,14 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 _ONE_SESSION = "tests/fleet/spark/"
+_TOGETHER = {
+    "two disks": ("gateway_full_disk", "gateway_full_disk_promises", "gateway_hostile", "history", "mixed_versions"),
+    "three brokers": ("follower_reserve", "follower_shedding", "full_followers"),
+    "ACLs": ("group_notes", "guard_permissions", "reclaim_doctor"),
+    "two log dirs": ("reclaim_careful", "reclaim_guard"),
+}
+"""Of ``tests/integration``, by the cluster that they share: each has one and the same specification."""
+_SCOPES = {f"tests/integration/test_{name}.py": scope for scope, names in _TOGETHER.items() for name in names}
 _LONGEST_FIRST = (
     _ONE_SESSION,
     "tests/integration/test_fleet_end_to_end.py",
@@ -29,7 +38,8 @@ _MOST_PROCESSES = 6
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type marker
     def _split_scope(self, nodeid: str) -> str:
-        return _ONE_SESSION if nodeid.startswith(_ONE_SESSION) else nodeid.partition("::")[0]
+        path = nodeid.partition("::")[0]
+        return _ONE_SESSION if path.startswith(_ONE_SESSION) else _SCOPES.get(path, path)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -53,6 +53,7 @@ from tests.integration.full_followers import (
 from tests.integration.gatewayed import state_dir
 from tests.integration.replicated import InSync, in_sync, wait_for_isr
 from tests.integration.segment_files import log_end
+from tests.integration.shared import shared
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -63,7 +64,7 @@ IN_THE_RESERVE = Bytes(12 * MIB)
 
 @pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with Sandbox(three_brokers(request.param)) as running:
+    with shared(three_brokers(request.param)) as running:
         yield running
 
 

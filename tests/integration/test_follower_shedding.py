@@ -36,6 +36,7 @@ from tests.integration.full_followers import (
     three_brokers,
 )
 from tests.integration.replicated import InSync, described, read_back, wait_for_isr
+from tests.integration.shared import shared
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -48,7 +49,7 @@ LEFT = [LEADER, OTHER_FOLLOWER]
 
 @pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with Sandbox(three_brokers(request.param)) as running:
+    with shared(three_brokers(request.param)) as running:
         yield running
 
 

@@ -48,6 +48,7 @@ from tests.integration.gatewayed import gateway, state_dir
 from tests.integration.guarded import guard
 from tests.integration.reclaim_world import reclaim_keys
 from tests.integration.replicated import InSync, in_sync, wait_for_isr
+from tests.integration.shared import shared
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -57,7 +58,7 @@ VERSIONS = ["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)]
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with Sandbox(three_brokers(request.param)) as running:
+    with shared(three_brokers(request.param)) as running:
         yield running
 
 

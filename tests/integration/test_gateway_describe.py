@@ -53,7 +53,10 @@ class Place:
         return self.sandbox.admin_servers
 
 
-@pytest.fixture(scope="module", params=["3.9.2", pytest.param("4.1.2", marks=pytest.mark.long), "4.3.1"])
+OLDER = [pytest.param(version, marks=pytest.mark.long) for version in ("3.9.2", "4.1.2")]
+
+
+@pytest.fixture(scope="module", params=["4.3.1", *OLDER])
 def tiered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     spec = SandboxSpec(version=request.param, volumes=(VOLUME,), tiered=True, fronted=True, properties=NEVER_LATE)
     with Sandbox(spec) as sandbox:

@@ -41,13 +41,14 @@ from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import RunningGateway, gateway, state_dir
 from tests.integration.guarded import guard
 from tests.integration.raw_produce import RawProducer, Said, raw_producer
+from tests.integration.shared import shared
 from tests.waiting import eventually
 from tests.wire.produce_messages import batch
 
 pytestmark = pytest.mark.integration
 
 NEWEST = "4.3.1"
-VERSIONS = ("3.9.2", pytest.param("4.1.2", marks=pytest.mark.long), NEWEST)
+VERSIONS = (NEWEST, *(pytest.param(version, marks=pytest.mark.long) for version in ("3.9.2", "4.1.2")))
 on_newest = pytest.mark.parametrize("sandbox_of_version", [NEWEST], indirect=True)
 
 RECORD = 8000
@@ -56,7 +57,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def sandbox_of_version(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with Sandbox(two_disks(request.param)) as sandbox:
+    with shared(two_disks(request.param)) as sandbox:
         yield sandbox
 
 

@@ -40,6 +40,7 @@ from tests.integration.gateway_clients.verification import verify_read_back, ver
 from tests.integration.gatewayed import gateway
 from tests.integration.kafka_clients import kafka_consumer
 from tests.integration.raw_produce import raw_producer
+from tests.integration.shared import shared
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import batch
 
@@ -63,7 +64,7 @@ PATIENT_WRITER = {**LIBRDKAFKA.patience, "transaction.timeout.ms": "600000"}
 
 @pytest.fixture(scope="module")
 def running_sandbox() -> Iterator[Sandbox]:
-    with Sandbox(two_disks("4.3.1")) as sandbox:
+    with shared(two_disks("4.3.1")) as sandbox:
         yield sandbox
 
 

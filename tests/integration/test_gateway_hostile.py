@@ -17,6 +17,7 @@ from brimline.torture.hostile.produce import odd_requests
 from tests.integration.cluster import create_topic
 from tests.integration.full_disks import NO_LIMIT, create_topic_in, end_offset, topic_id, two_disks
 from tests.integration.gatewayed import RunningGateway, gateway
+from tests.integration.shared import shared
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.wire.produce_messages import Partition, PlainRequest, PlainTopic, batch, encoded_request
 
@@ -41,7 +42,7 @@ class World:
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Both topics have two partitions; those of the one are in a log dir that is fenced."""
     log = tmp_path_factory.mktemp("gateway") / "log"
-    with Sandbox(two_disks(request.param)) as sandbox, gateway(sandbox, log, NO_LIMIT) as running:
+    with shared(two_disks(request.param)) as sandbox, gateway(sandbox, log, NO_LIMIT) as running:
         first, second = sandbox.broker(1).log_dirs
         create_topic_in(sandbox, FENCED, first, first)
         create_topic_in(sandbox, FREE, second, second)

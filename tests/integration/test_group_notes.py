@@ -12,6 +12,7 @@ from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.group_notes import Note, read_notes, write_note
 from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.kafka_clients import kafka_admin
+from tests.integration.shared import shared
 from tests.integration.test_delete_records import as_guard, as_owner
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -25,7 +26,7 @@ GROUP, ANOTHER = "brimline-guard-1", "brimline-guard-2"
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
     volume = VolumeSpec(size=Bytes(64 << 20))
-    with Sandbox(SandboxSpec(version=request.param, volumes=(volume,), security=security)) as running:
+    with shared(SandboxSpec(version=request.param, volumes=(volume,), security=security)) as running:
         yield running
 
 

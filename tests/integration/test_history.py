@@ -23,6 +23,7 @@ from tests.integration.full_disks import (
 from tests.integration.gatewayed import gateway, state_dir
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.raw_produce import raw_producer
+from tests.integration.shared import shared
 from tests.pages.test_html import Parsed
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(two_disks("4.3.1")) as running:
+    with shared(two_disks("4.3.1")) as running:
         yield running
 
 

@@ -37,6 +37,7 @@ from tests.integration.full_disks import (
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir, write_gateway_config
 from tests.integration.guarded import BRIMLINE, RunningGuard, guard, write_config
 from tests.integration.raw_produce import RawProducer, raw_producer
+from tests.integration.shared import shared
 from tests.waiting import LONGER, PATIENCE_SECONDS, SPARK_SECONDS, eventually
 from tests.wire.produce_messages import batch
 
@@ -88,7 +89,7 @@ def unpacked(commit: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def running_sandbox() -> Iterator[Sandbox]:
-    with Sandbox(two_disks("4.3.1")) as sandbox:
+    with shared(two_disks("4.3.1")) as sandbox:
         yield sandbox
 
 

@@ -19,6 +19,7 @@ from tests.integration.cluster import brimline, brimline_inside, create_topic
 from tests.integration.full_disks import clean_up, used_percent
 from tests.integration.guarded import guard, write_config
 from tests.integration.reclaim_world import DELETE_DELAY_SECONDS, MIB, QUICK_BROKER, RECORD, Writer, reclaim_keys
+from tests.integration.shared import shared
 from tests.integration.test_reclaim_guard import device, is_held, reload, segments
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -46,7 +47,9 @@ BELOW = 8
 
 @pytest.fixture(scope="module")
 def running_sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 * MIB)),), properties=QUICK_BROKER)) as running:
+    with shared(
+        SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 * MIB), log_dirs=2),), properties=QUICK_BROKER)
+    ) as running:
         yield running
 
 

@@ -21,6 +21,7 @@ from tests.integration.full_disks import clean_up, used_percent
 from tests.integration.guarded import RunningGuard, guard, write_config
 from tests.integration.kafka_clients import kafka_consumer
 from tests.integration.reclaim_world import QUICK_BROKER, TRIMMABLE, Writer, reclaim_keys, story
+from tests.integration.shared import shared
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -34,7 +35,7 @@ NOTHING_YET = {"state": "not looked at yet", "lastCycle": None, "plan": None}
 def running_sandbox() -> Iterator[Sandbox]:
     """Two log dirs on one volume."""
     volume = VolumeSpec(size=Bytes(64 * MIB), log_dirs=2)
-    with Sandbox(SandboxSpec(volumes=(volume,), properties=QUICK_BROKER)) as running:
+    with shared(SandboxSpec(volumes=(volume,), properties=QUICK_BROKER)) as running:
         yield running
 
 

@@ -35,7 +35,10 @@ VOLUMES = (VolumeSpec(size=Bytes(128 << 20)),)
 WITH_REMOTE = DescribeLogDirsOptions(include_remote_info=True)
 
 
-@pytest.fixture(scope="module", params=["3.9.2", pytest.param("4.1.2", marks=pytest.mark.long), "4.3.1"])
+OLDER = [pytest.param(version, marks=pytest.mark.long) for version in ("3.9.2", "4.1.2")]
+
+
+@pytest.fixture(scope="module", params=["4.3.1", *OLDER])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with Sandbox(SandboxSpec(version=request.param, volumes=VOLUMES, tiered=True)) as running:
         create_topic(running, "tiered", partitions=3, config=TIERED)
