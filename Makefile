@@ -5,7 +5,7 @@
 PYTHON := .venv/bin/python
 # How many processes, and who gets what: tests/scheduling.py
 SIDE_BY_SIDE := -n auto
-# Where scripts/setup.sh puts promtool.
+# Where scripts/setup.sh puts Prometheus and promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 # Hundreds of processes are started here: each would compile the same modules again.
 export PYTHONDONTWRITEBYTECODE :=
