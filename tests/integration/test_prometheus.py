@@ -4,7 +4,6 @@ What is empty is empty for a reason: in ``EMPTY``, as the panel's own descriptio
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -39,9 +38,73 @@ pytestmark = [
 GUARDED, ALONE = "guarded", "alone"
 """Two instances: one with all that it needs, and one that came when its broker was gone."""
 CEILING = 40
-EMPTY: Mapping[tuple[str, str], str] = {}
-NOT_TOLD: Mapping[str, str] = {}
-UNKNOWN_WITHOUT_BROKER: frozenset[str] = frozenset()
+NO_BROKER = "until the broker has answered once"
+NO_ANSWER = "while the broker does not answer"
+NO_GATEWAY = "Empty while no gateway answers"
+ENFORCES = "let through by gateways that observe"
+EMPTY: Mapping[str, Mapping[tuple[str, str], str]] = {
+    GUARDED: {
+        ("Errors", "{{kind}}"): "nothing failed",
+        ("Errors", "no broker"): "every broker answers",
+        ("Errors", "no JMX"): "JMX works or is off",
+        ("Refused batches by topic", "{{topic}} (only counted)"): ENFORCES,
+        ("Refused bytes by client", "{{client}} (only counted)"): ENFORCES,
+        ("Held back for full followers", "{{instance}} for {{follower}}: {{action}}"): "nothing is held back",
+    },
+    ALONE: {
+        ("Partitions at their limit", "partitions"): NO_BROKER,
+        ("Largest topics", "{{topic}}"): "until the broker has answered once",
+        ("Growth of topics", "{{topic}}"): "until a guard has looked twice",
+        ("Nearest to retention.bytes", ""): NO_BROKER,
+        ("Nearest to local.retention.bytes", ""): NO_BROKER,
+        ("Age of the figures", "{{instance}} percentages"): "the broker has not answered yet",
+        ("Errors", "no JMX"): "JMX works or is off",
+        ("Fences in force", "fences"): NO_GATEWAY,
+        ("Connections", "connections"): NO_GATEWAY,
+        ("Added latency, p99", "p99"): NO_GATEWAY,
+        ("Refused batches by topic", "{{topic}}"): "nothing was refused since the gateway started",
+        ("Refused batches by topic", "{{topic}} (only counted)"): ENFORCES,
+        ("Refused bytes by client", "{{client}}"): "nothing was refused since the gateway started",
+        ("Refused bytes by client", "{{client}} (only counted)"): ENFORCES,
+        ("Fenced partitions", "{{instance}} {{log_dir}}{{topic}} ({{cause}})"): "no fence",
+        ("Traffic through the gateways", "{{instance}} {{direction}}"): NO_GATEWAY,
+        ("Added latency", "{{instance}} p50"): NO_GATEWAY,
+        ("Added latency", "{{instance}} p99"): NO_GATEWAY,
+        ("Connections by listener", "{{instance}} {{listener}}"): NO_GATEWAY,
+        ("Connections by listener", "{{instance}} accepted a second"): NO_GATEWAY,
+        ("Requests and closed connections", "{{instance}} requests"): NO_GATEWAY,
+        ("Requests and closed connections", "{{instance}} Produce"): NO_GATEWAY,
+        ("Requests and closed connections", "closed: {{reason}}"): NO_GATEWAY,
+        ("Used, ceiling and floor", "{{instance}} {{log_dir}} floor"): "the broker has not answered",
+        ("Above the ceiling", "{{instance}} {{log_dir}} to be deleted"): "Empty until the first plan",
+        ("Above the ceiling", "{{instance}} {{log_dir}} going"): "Empty until the first plan",
+        ("Above the ceiling", "{{instance}} {{log_dir}} not removable"): "Empty until the first plan",
+        ("Full followers", "full"): NO_ANSWER,
+        ("Not held back", "growing"): NO_ANSWER,
+        ("Brokers that are not seen", "unseen"): "while the own broker does not answer",
+        ("Cordoned log dirs", "cordoned"): NO_ANSWER,
+        ("Held back for full followers", "{{instance}} for {{follower}}: {{action}}"): "nothing is held back",
+    },
+}
+"""Panel and legend → why nothing stands there, in the words of the panel's description.
+
+Of a guard whose broker never answered that is whatever only the broker knows: it is not shown as 0.
+"""
+BY_CHANCE = {("Time to the limit", "{{instance}} {{log_dir}}"): "No line: not filling"}
+"""Empty at one moment and not at the next."""
+NOT_TOLD: Mapping[str, str] = {
+    "brimline_follower_partitions_held_back": "no follower is full",
+    "brimline_follower_partitions_without_room": "no follower is full",
+    "brimline_follower_replicas_shed": "no follower is full",
+    "brimline_interception_failed": "interception is off",
+    "brimline_jmx_bridge_up": "JMX is off",
+}
+"""Metrics that an alert asks for and that are not there, and why. All others must be: else an alert could never fire."""
+IN_FORCE = {
+    GUARDED: {"KafkaFencedByHand", "KafkaDataDeletedByCeiling", "KafkaPartitionAtRetentionLimit"},
+    ALONE: {"BrimlineBrokerUnreachable", "BrimlineGatewayDown"},
+}
+"""Alerts that wait for their time to fire: what they tell was made here."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +166,7 @@ def watching(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             **RECLAIM,
             "disk.max.used.percent": "95",
             "log.retention.disk.usage.percent": str(CEILING),
+            "brimline.reclaim.protected.topics": "limited",
             "brimline.enforcement": "gateway",
             "brimline.ballast.bytes": str(MIB),
             "brimline.state.dir": str(state_dir(sandbox)),
@@ -110,11 +174,13 @@ def watching(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         without_broker = {
             **keys,
             "brimline.admin.bootstrap.servers": "127.0.0.1:1",
-            "brimline.state.dir": str(state_dir(sandbox)) + "-alone",
+            "brimline.state.dir": f"{state_dir(sandbox)}-alone",
+            "brimline.reclaim.mode": "plan",
+            "brimline.ballast.bytes": "0",
         }
         with (
             gateway(sandbox, folder / "gateway", keys),
-            guard(sandbox, folder / ALONE, {**without_broker, "brimline.ballast.bytes": "0"}) as alone,
+            guard(sandbox, folder / ALONE, without_broker) as alone,
             guard(sandbox, folder / GUARDED, keys) as guarded,
             prometheus(folder, {GUARDED: guarded, ALONE: alone}) as watching,
             meanwhile(lambda ended: keep_busy(sandbox, ended)),
@@ -161,19 +227,82 @@ def shown(watching: Prometheus, instance: str) -> dict[tuple[str, str], list[Any
     }
 
 
-def test_x(watching: Prometheus) -> None:
-    import time
-    time.sleep(6)
-    a = shown(watching, GUARDED)
-    b = shown(watching, ALONE)
-    for k in a:
-        print(k, [(r["metric"], r["value"][1]) for r in a[k]][:3], "| ALONE", [r["value"][1] for r in b[k]][:3])
-    for g in watching.api("rules")["groups"]:
-        for r in g["rules"]:
-            print(r["name"], r["health"], r["state"], [ (x["labels"].get("instance"), x["state"]) for x in r["alerts"]])
-    text = ALERTS.read_text()
-    exprs = re.findall(r"expr: (?:>-\n)?((?:.|\n)*?)\n +(?:for|labels):", text)
-    sels = {s for e in exprs for s in re.findall(r"(?:brimline|kafka_log)_[a-z_]+(?:\{[^}]*\})?", e)} | set(re.findall(r"\{__name__[^}]*\}", text))
-    for s in sorted(sels):
-        print(s, len(watching.ask(f'{s}')), [ (r["metric"].get("instance")) for r in watching.ask(s)][:4])
-    assert 0
+def empty_panels(watching: Prometheus, instance: str) -> set[tuple[str, str]]:
+    return {place for place, rows in shown(watching, instance).items() if not rows} - BY_CHANCE.keys()
+
+
+@pytest.mark.parametrize("instance", [GUARDED, ALONE])
+def test_what_is_empty_on_the_dashboard_is_what_its_description_says(watching: Prometheus, instance: str) -> None:
+    eventually(lambda: empty_panels(watching, instance) == set(EMPTY[instance]), pause=1)
+
+    described = {panel["title"]: panel["description"] for panel in panels()}
+    reasons = {**EMPTY[instance], **BY_CHANCE}
+    assert [place for place, reason in reasons.items() if reason not in described[place[0]]] == []
+
+
+def test_the_dashboards_choices_are_filled(watching: Prometheus) -> None:
+    choices = {each["name"]: each["query"]["query"] for each in variables() if each["type"] == "query"}
+    found = {name: values(watching, query) for name, query in choices.items()}
+
+    assert found["cluster"] == {"west"}
+    assert found["instance"] == {GUARDED, ALONE}
+    assert found["topic"] >= {"busy", "limited", "tiered"}
+
+
+def variables() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    return found
+
+
+def values(watching: Prometheus, query: str) -> set[str]:
+    """What Grafana makes of ``label_values(series, label)``."""
+    asked = re.fullmatch(r"label_values\((.*), (\w+)\)", of_instance(query, ".*"))
+    assert asked, query
+    return set(watching.api(f"label/{asked[2]}/values", **{"match[]": asked[1]}))
+
+
+def test_figures_are_the_guards_own(watching: Prometheus) -> None:
+    """One of each kind that was made here, none of them by chance."""
+    now = shown(watching, GUARDED)
+
+    assert float(now["Partitions at their limit", "partitions"][0]["value"][1]) >= 1
+    assert float(now["Fences in force", "fences"][0]["value"][1]) == 1
+    assert float(now["Deleted by the ceiling, 24 h", "deleted"][0]["value"][1]) > MIB
+    nearest = {row["metric"]["topic"]: float(row["value"][1]) for row in now["Nearest to retention.bytes", ""]}
+    assert nearest["limited"] >= 100
+    local = {row["metric"]["topic"] for row in now["Nearest to local.retention.bytes", ""]}
+    assert local == {"tiered"}
+
+
+def test_prometheus_takes_every_alert_and_what_they_ask_for_is_there(watching: Prometheus) -> None:
+    rules = [rule for group in watching.api("rules")["groups"] for rule in group["rules"]]
+    absent = {
+        selector
+        for rule in rules
+        for selector in re.findall(r"(?:brimline|kafka_log)_[a-z_]+(?:{[^}]*})?|{__name__[^}]*}", rule["query"])
+        if not selector.startswith("brimline_gateway_fence{cause!=") and not watching.ask(selector)
+    }
+
+    assert {rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError") or rule["health"] != "ok"} == {}
+    assert {rule["name"] for rule in rules} == set(re.findall(r"- alert: (\w+)", ALERTS.read_text()))
+    assert {selector.partition("{")[0] for selector in absent} == set(NOT_TOLD)
+
+
+@pytest.mark.parametrize("instance", [GUARDED, ALONE])
+def test_the_alerts_tell_what_was_made(watching: Prometheus, instance: str) -> None:
+    eventually(lambda: IN_FORCE[instance] <= alerts_of(watching, instance), pause=1)
+
+
+def alerts_of(watching: Prometheus, instance: str) -> set[str]:
+    alerts = watching.api("alerts")["alerts"]
+    return {each["labels"]["alertname"] for each in alerts if each["labels"]["instance"] == instance}
+
+
+@pytest.mark.parametrize("alert", ["KafkaDiskFullWithinTheHour", "KafkaDiskFullWithinTwelveHours"])
+def test_a_disk_that_is_filling_is_no_alarm_while_a_ceiling_holds_it(watching: Prometheus, alert: str) -> None:
+    (rule,) = [
+        rule for group in watching.api("rules")["groups"] for rule in group["rules"] if rule["name"] == alert
+    ]
+    filling = f'brimline_volume_to_limit_seconds{{instance="{GUARDED}"}} > 0 < 3600'
+
+    eventually(lambda: watching.ask(f"({filling}) unless on (instance, log_dir, device) ({rule['query']})"))
