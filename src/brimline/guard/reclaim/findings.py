@@ -170,18 +170,21 @@ def _brakes_without_ceiling(config: GuardConfig) -> Iterator[Finding]:
 
 
 def changed_defaults(config: GuardConfig) -> Iterator[str]:
-    """A line for every default that is not the KIP's, for whoever set a ceiling and no policy: perhaps before the
+    """Every default that is not the KIP's, in one line, for whoever set a ceiling and no policy: perhaps before the
     policies were there."""
     if not config.has_ceiling or not config.settings[keys.RECLAIM_POLICY.name].is_default:
         return
-    for key in keys.KEYS:
-        if key.kip_61 is not None and config.settings[key.name].is_default:
-            now, before = keys.shown_value(key.default), keys.shown_value(key.kip_61)
-            yield (
-                f"{key.name} is not set and is {now} by default (before: {before}); set it, or "
-                f"{keys.RECLAIM_POLICY.name}={keys.KIP_61} for all of them; {keys.RECLAIM_POLICY.name}={keys.CAREFUL} "
-                "ends this line"
-            )
+    changed = [
+        f"{key.name}={keys.shown_value(key.default)} (before: {keys.shown_value(key.kip_61)})"
+        for key in keys.KEYS
+        if key.kip_61 is not None and config.settings[key.name].is_default
+    ]
+    if changed:
+        policy = keys.RECLAIM_POLICY.name
+        yield (
+            f"{policy} is not set: by default {', '.join(changed)}; {policy}={keys.KIP_61} brings the former defaults "
+            f"back, {policy}={keys.CAREFUL} ends this line"
+        )
 
 
 def _brakes(config: GuardConfig) -> Iterator[Finding]:
