@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # How many processes, and who gets what: tests/scheduling.py
 SIDE_BY_SIDE := -n auto
 LINT := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports --no-cache
-# Where scripts/setup.sh puts promtool.
+# Where scripts/setup.sh puts Prometheus and promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
 # Hundreds of processes are started here: each would compile the same modules again.
 export PYTHONDONTWRITEBYTECODE :=

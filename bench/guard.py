@@ -25,7 +25,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
-from bench.ratio import AgainstGoal
+from bench.ratio import AgainstGoal, run_command
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 
@@ -91,6 +91,7 @@ def figures() -> Iterator[AgainstGoal]:
         with running_guard(sandbox) as guard:
             wait_for(lambda: is_complete(guard.metrics()))
             yield from steady(guard, producer)
+            yield from topics(sandbox)
         producer.close()
 
 
@@ -177,6 +178,15 @@ def steady(guard: Guard, producer: KafkaProducer) -> Iterator[AgainstGoal]:
     )
     yield AgainstGoal(what="resident memory at its end", unit="MB", ours=guard.resident_megabytes(), goal=150)
     yield AgainstGoal(what="peak resident memory since the start", unit="MB", ours=guard.peak_megabytes(), goal=150)
+
+
+def topics(sandbox: Sandbox) -> Iterator[AgainstGoal]:
+    """What ``brimline topics`` takes for all of it, files included, while the guard goes on."""
+    config = str(sandbox.broker(1).node.server_properties.with_name("guard.properties"))
+    command = [sys.executable, "-m", "brimline.cli", "topics", "--config", config, "--output", "json"]
+    run = run_command(sandbox.inside(command))
+    yield AgainstGoal(what="`brimline topics --config` once: CPU", unit="s", ours=run.cpu_seconds, goal=10)
+    yield AgainstGoal(what="`brimline topics --config` once: peak memory", unit="MB", ours=run.megabytes, goal=150)
 
 
 def ages(metrics: str) -> dict[str, float]:

@@ -68,7 +68,7 @@ def compare_commands(
     runs: tuple[list[Run], list[Run]] = ([], [])
     for number in range(rounds + 1):
         for side, command in zip(runs, (theirs, ours), strict=True):
-            run = _run(command)
+            run = run_command(command)
             if number:
                 side.append(run)
 
@@ -94,7 +94,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def _run(command: Sequence[str]) -> Run:
+def run_command(command: Sequence[str]) -> Run:
     launched = subprocess.run(
         [sys.executable, "-S", "-E", "-c", _LAUNCHER, *command], stdout=subprocess.PIPE, text=True, check=True
     )

@@ -84,14 +84,15 @@ if [ $# = 0 ]; then quick=--quick; else quick=; fi # class archives pay where ma
 .venv/bin/python -m brimline.fleet.session.delta_jars
 if [ $# = 0 ]; then .venv/bin/python -m brimline.fleet.session.class_archive; fi # else the first run makes it
 
-# 5. promtool, which tests the alert rules: unpacked from Debian's package, not installed. Its tests say so if it is absent.
-if [ $# = 0 ] && ! command -v promtool >/dev/null && [ ! -e .tools/prometheus ] && command -v apt-get >/dev/null; then
-  say "Fetching promtool…"
+# 5. Prometheus and promtool, which test dashboard and alerts: unpacked from Debian's package, not installed. Their tests say so
+# if they are absent.
+if [ $# = 0 ] && ! command -v prometheus >/dev/null && [ ! -e .tools/prometheus/prometheus ] && command -v apt-get >/dev/null; then
+  say "Fetching Prometheus…"
   download=$(mktemp -d)
   trap 'rm -rf "$download"' EXIT
   if [ "$(id -u)" = 0 ]; then apt-get update -qq >/dev/null 2>&1 || true; fi
   if (cd "$download" && apt-get download -qq prometheus >/dev/null 2>&1 && dpkg-deb -x prometheus_*.deb unpacked); then
     mkdir -p .tools/prometheus
-    mv "$download/unpacked/usr/bin/promtool" .tools/prometheus/promtool
+    mv "$download"/unpacked/usr/bin/prom* .tools/prometheus/
   fi
 fi

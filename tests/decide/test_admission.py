@@ -148,8 +148,15 @@ def test_the_client_reads_the_cause_and_that_it_ends_by_itself(cause: FenceCause
     fence = Fence(cause=cause, reason="log dir /data/a is 99.4 % used", since=FULL.since, log_dir="/data/a")
 
     assert fence.refusal == (
-        "NOT_ENOUGH_SPACE: log dir /data/a is 99.4 % used; free space or lower retention, producing resumes by itself"
+        "NOT_ENOUGH_SPACE: log dir /data/a is 99.4 % used; free space or lower retention (brimline topics shows what fills "
+        "it), producing resumes by itself"
     )
+
+
+def test_the_client_reads_where_to_look_when_a_follower_is_full() -> None:
+    fence = Fence(cause=FenceCause.FOLLOWER, reason="broker 2 is full", since=FULL.since, follower=2)
+
+    assert "(brimline topics --broker-list 2 shows what fills it)" in fence.refusal
 
 
 def test_the_client_reads_that_somebody_fenced_by_hand() -> None:

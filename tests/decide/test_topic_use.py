@@ -146,7 +146,8 @@ def test_what_was_written_is_the_share_of_the_offsets_since() -> None:
         return found.written_bytes
 
     assert written(log_start=100, high_watermark=200, written_since=175) == 250
-    assert written(log_start=100, high_watermark=200) == 0
+    assert written(log_start=100, high_watermark=200, written_since=200) == 0
+    assert written(log_start=100, high_watermark=200) is None
     assert written(log_start=100, high_watermark=100, written_since=100) == 0
     assert written(high_watermark=200) is None
 

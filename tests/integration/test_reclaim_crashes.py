@@ -48,8 +48,8 @@ def volume(sandbox: Sandbox) -> Iterator[Path]:
     clean_up(sandbox)
 
 
-def ceiling_of(volume: Path) -> int:
-    return int(100 * (used_bytes(volume) - EXCESS) / VOLUME)
+def ceiling_of(volume: Path, excess: int = EXCESS) -> int:
+    return int(100 * (used_bytes(volume) - excess) / VOLUME)
 
 
 @pytest.mark.parametrize("step", ["plan", "request", "answer", "came-back"])
@@ -148,6 +148,37 @@ def test_what_ordinary_retention_takes_meanwhile_is_not_taken_again(
     assert first_offset(sandbox, OLD) == by_retention
     assert first_offset(sandbox, NEW) == 0
     assert len(story(state_dir).cycles) == 1
+
+
+def test_a_snapshot_that_a_clean_restart_leaves_among_trimmed_segments_holds_no_trim_open(
+    sandbox: Sandbox, volume: Path, tmp_path: Path
+) -> None:
+    """A broker that stops writes a producer snapshot at the log's end, within a segment, and does not remove it."""
+    create_topic(sandbox, "restarted", assignment={0: [1, 2]}, config=SLOW_DELETION)
+    writer, folder = Writer(sandbox.admin_servers), volume / "restarted-0"
+    writer.write("restarted", 0.5, hours_old=60)
+    sandbox.broker(1).restart()
+    writer.write("restarted", 0.1, hours_old=60)
+    writer.write("restarted", 3, hours_old=60)
+    (orphan,) = snapshots_within_segments(folder)
+    state_dir, ceiling = tmp_path / "state", ceiling_of(volume, excess=3 * MIB)
+
+    with guard(sandbox, tmp_path / "log", reclaim_keys(state_dir, ceiling)) as running:
+        eventually(lambda: used_percent(volume) <= ceiling)
+        eventually(lambda: nothing_is_open(state_dir))
+        ended = running.samples("brimline_reclaim_trims_total")
+
+    assert snapshots_within_segments(folder) == {orphan}
+    assert 0 < orphan < max(targets(state_dir, "restarted"))
+    (cycle,) = story(state_dir).cycles
+    assert cycle.count(TrimPhase.DONE) == len(cycle.trims)
+    assert cycle.freed_bytes == cycle.plan.planned_bytes
+    assert {count for labels, count in ended.items() if 'end="abandoned"' in labels} == {0}
+
+
+def snapshots_within_segments(folder: Path) -> set[int]:
+    bases = {file.stem for file in folder.glob("*.log")}
+    return {int(file.stem) for file in folder.glob("*.snapshot") if file.stem not in bases}
 
 
 def kill(running: RunningGuard) -> None:

@@ -152,6 +152,7 @@ def test_written_in_the_last_hour_is_about_the_younger_half(sandbox: Sandbox) ->
     half = found["calm"]["bytes"] / 2
     assert half * 0.9 < found["calm"]["writtenLastHourBytes"] < half * 1.1
     assert found["for-ever"]["writtenLastHourBytes"] == 0
+    assert found["not-uploaded"]["writtenLastHourBytes"] is None
 
 
 def test_retention_names_who_set_it(sandbox: Sandbox) -> None:

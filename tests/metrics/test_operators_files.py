@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,17 @@ def test_every_alert_has_a_page_that_says_what_it_means_and_what_to_do() -> None
         text = Path(page).read_text()
         assert text.startswith(f"# {name}\n")
         assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["What it means", "What to look at", "What to do"]
+
+
+def test_no_sentence_stands_on_the_pages_of_two_alerts() -> None:
+    """One page has it, the others refer to it."""
+    pages = [
+        {" ".join(each.split()) for each in re.split(r"(?<=[.;])\s|\n- |\n\n", page.read_text())}
+        for page in Path("docs/alerts").glob("*.md")
+    ]
+    counted = Counter(sentence for page in pages for sentence in page if len(sentence) > 60 and "](" not in sentence)
+
+    assert [sentence for sentence, count in counted.items() if count > 1] == []
 
 
 def test_every_panel_stands_in_a_row_and_is_of_the_chosen_cluster() -> None:

@@ -6,6 +6,7 @@ What is not known to be fenced is admitted (fail open). What a batch says of its
 transactions come by another API, so a Produce that claims to be one is a client's, and brokers refuse it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, IntEnum
@@ -13,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from brimline.decide.disk_state import Breach, DiskLimits, Space, breaches
 from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence, rule_on
-from brimline.model import human_bytes, human_percent, used_percent
+from brimline.model import Bytes, human_bytes, human_percent, used_percent
 
 EXEMPT_TOPICS = frozenset(
     {
@@ -33,6 +34,8 @@ OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 """What a broker that knows the producer answers to a batch whose predecessor is missing. Clients know best what to make
 of it: while they still have the predecessor they retry both in order, and once they have given it up they begin a new
 epoch. A plain "try again later" would keep such a client waiting for a batch that never comes."""
+_MOST_NAMED = 3
+_LONGEST_NAME = 60
 HELD_BACK = "an earlier batch of this producer was refused for lack of space and must come first"
 
 
@@ -52,10 +55,10 @@ class RejectError(IntEnum):
 class FenceCause(Enum):
     """Whose word it is, the strongest first. The value is the stable name in JSON."""
 
+    GUARD = "guard"
+    """The guard says that the volume is full, for as long as it keeps saying so. It knows which topics fill it."""
     FULL = "full"
     """The gateway itself sees that the volume is full."""
-    GUARD = "guard"
-    """The guard says so, for as long as it keeps saying so."""
     MANUAL = "manual"
     FOLLOWER = "follower"
     """The guard says that a follower has no room, and that none of its partitions shall outgrow it."""
@@ -81,7 +84,11 @@ class Fence:
         """What the client is told (Produce v8 and later)."""
         if self.cause is FenceCause.MANUAL:
             return f"fenced by hand: {self.reason}"
-        return f"NOT_ENOUGH_SPACE: {self.reason}; free space or lower retention, producing resumes by itself"
+        there = "" if self.follower is None else f" --broker-list {self.follower}"
+        return (
+            f"NOT_ENOUGH_SPACE: {self.reason}; free space or lower retention (brimline topics{there} shows what fills "
+            "it), producing resumes by itself"
+        )
 
 
 class ProducedBatch(Protocol):
@@ -142,6 +149,15 @@ def judge(
         return Verdict(refusal=HELD_BACK, held=ruling.held, code=OUT_OF_ORDER_SEQUENCE_NUMBER)
     # Where both hold, the fence is what the reader can do something about.
     return Verdict(refusal=fence.refusal, held=ruling.held, code=int(error))
+
+
+def named_topics(largest: Sequence[tuple[str, Bytes]]) -> str:
+    """The first few with their sizes, long names cut: every refused batch carries it."""
+    return ", ".join(f"{_cut(topic)} {human_bytes(size)}" for topic, size in largest[:_MOST_NAMED])
+
+
+def _cut(topic: str) -> str:
+    return topic if len(topic) <= _LONGEST_NAME else f"{topic[: _LONGEST_NAME - 1]}…"
 
 
 def why_full(log_dir: str, space: Space | None, limits: DiskLimits) -> str:

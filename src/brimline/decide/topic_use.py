@@ -77,10 +77,10 @@ def _written(partitions: Sequence[PartitionUse]) -> Bytes | None:
     """The share of its offsets that came in the last hour, of every partition that tells."""
     known = []
     for each in partitions:
-        if each.log_start is None or each.high_watermark is None:
+        if each.log_start is None or each.high_watermark is None or each.written_since is None:
             continue
         records = each.high_watermark - each.log_start
-        recent = 0 if each.written_since is None else each.high_watermark - max(each.written_since, each.log_start)
+        recent = each.high_watermark - max(each.written_since, each.log_start)
         known.append(each.size * max(recent, 0) // records if records > 0 else 0)
     return Bytes(sum(known)) if known else None
 

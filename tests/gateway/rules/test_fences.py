@@ -201,12 +201,15 @@ def test_the_client_is_told_of_the_strongest_cause(gateway: Gateway) -> None:
     causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
     gateway.fences.fence(log_dir="/data/a", reason="log dir", by="root")
     causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
-    gateway.fences.lease({"/data/a": "guard"}, seconds=5)
-    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
     gateway.fences.set_full({"/data/a": "own eyes"})
     causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
+    gateway.fences.lease({"/data/a": "guard"}, seconds=5)
+    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
+    gateway.clock.passed = 5
+    causes.append(gateway.fences.snapshot.of("orders", "/data/a"))
 
-    assert [fence.reason for fence in causes if fence is not None] == ["topic", "log dir", "guard", "own eyes"]
+    said = [fence.reason for fence in causes if fence is not None]
+    assert said == ["topic", "log dir", "own eyes", "guard", "own eyes"]
 
 
 def test_nobody_lifts_the_fence_of_another(gateway: Gateway) -> None:

@@ -97,12 +97,19 @@ def _columns(found: Simulation, topics: Sequence[TopicOutcome]) -> list[Column]:
         Column("now", [human_bytes(topic.bytes) for topic in topics]),
         Column("a day", [human_bytes(topic.bytes_a_day) for topic in topics], is_spare=True),
         Column("by retention", [_size(topic.by_retention_bytes) for topic in topics]),
-        Column("by ceiling", [_size(topic.by_ceiling_bytes) for topic in topics]),
-        Column("from", [_day(topic.ceiling_on_day) for topic in topics], is_left=True),
-        Column("refused", [_size(topic.refused_bytes) for topic in topics]),
-        Column("from", [_day(topic.refused_on_day) for topic in topics], is_left=True),
+        *(column for column in _by_limits(topics) if set(column.cells) != {"-"}),
         Column("oldest now", [_age(found.now_ms, topic.oldest_ms) for topic in topics], is_spare=True),
         Column("then", [_age_then(found, topic) for topic in topics], is_spare=True),
+    ]
+
+
+def _by_limits(topics: Sequence[TopicOutcome]) -> list[Column]:
+    """Those in which something stands are shown."""
+    return [
+        Column("by ceiling", [_size(topic.by_ceiling_bytes) for topic in topics]),
+        Column("from", [_day(topic.ceiling_on_day) for topic in topics], is_left=True, is_spare=True),
+        Column("refused", [_size(topic.refused_bytes) for topic in topics]),
+        Column("from", [_day(topic.refused_on_day) for topic in topics], is_left=True, is_spare=True),
     ]
 
 

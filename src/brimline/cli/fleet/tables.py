@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.text import Text
 
 from brimline.cli.shared.glyphs import Glyphs, glyphs_for, printable
-from brimline.cli.shared.output import console_on
+from brimline.cli.shared.output import console_on, print_hanging
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.show import Shown
 from brimline.model import Bytes, human_bytes, human_count
 from brimline.model.times import time_text
 
 _WIDEST = 44
+_NARROWEST_TEXT = 14
 _UPRIGHT = 4
 """So many rows of a table that is too wide for the terminal are drawn as columns."""
 _GAP = "  "
@@ -71,8 +72,11 @@ def draw(shown: Shown, console: Console, glyphs: Glyphs, sorted_by: Sequence[str
         min(max([len(name), *map(len, column)]), _WIDEST if console.is_terminal else 10**6)
         for name, column in zip(shown.columns, cells, strict=True)
     ]
-    kept = [shown.columns.index(name) for name in sorted_by if name in shown.columns]
-    fitting = _fitting(widths, console.width, kept) if console.is_terminal else list(range(len(widths)))
+    fitting = list(range(len(widths)))
+    if console.is_terminal:
+        kept = [shown.columns.index(name) for name in sorted_by if name in shown.columns]
+        fitting = _fitting(_narrow(shown.columns, widths, is_number), console.width, kept)
+        widths = _widened(_narrow(shown.columns, widths, is_number), widths, fitting, console.width)
     if len(fitting) < len(widths) and 0 < len(shown.rows) <= _UPRIGHT:
         _draw_upright(shown, cells, console, glyphs)
         return
@@ -83,8 +87,7 @@ def draw(shown: Shown, console: Console, glyphs: Glyphs, sorted_by: Sequence[str
             for place in fitting
         )
         console.print(Text(drawn.rstrip(), "" if number else "bold"), soft_wrap=True)
-    for note in _notes(shown, fitting):
-        console.print(Text(note, "dim"), soft_wrap=True)
+    _write_notes(shown, fitting, console)
 
 
 def _draw_upright(shown: Shown, cells: list[list[str]], console: Console, glyphs: Glyphs) -> None:
@@ -98,18 +101,36 @@ def _draw_upright(shown: Shown, cells: list[list[str]], console: Console, glyphs
             line.append(_GAP + glyphs.without_middle(cell, width).ljust(width), "not bold")
         line.rstrip()
         console.print(line, soft_wrap=True)
-    for note in _notes(shown, range(len(shown.columns))):
-        console.print(Text(note, "dim"), soft_wrap=True)
+    _write_notes(shown, range(len(shown.columns)), console)
 
 
-def _notes(shown: Shown, fitting: Sequence[int]) -> list[str]:
+def _write_notes(shown: Shown, fitting: Sequence[int], console: Console) -> None:
     notes = []
     if len(shown.rows) < shown.total:
         notes.append(f"{human_count(len(shown.rows))} of {human_count(shown.total)} rows; --all shows the others")
     left_out = [name for place, name in enumerate(shown.columns) if place not in fitting]
     if left_out:
         notes.append(f"no room for {', '.join(left_out)}; --columns chooses")
-    return notes
+    for note in notes:
+        print_hanging(console, Text(note, "dim"), len(_GAP))
+
+
+def _narrow(titles: Sequence[str], widths: Sequence[int], is_number: Sequence[bool]) -> list[int]:
+    """A name may be cut so that one more number can be shown."""
+    return [
+        width if number else min(width, max(len(title), _NARROWEST_TEXT))
+        for title, width, number in zip(titles, widths, is_number, strict=True)
+    ]
+
+
+def _widened(narrow: Sequence[int], wanted: Sequence[int], fitting: Sequence[int], room: int) -> list[int]:
+    """What the columns that fit leave of the room goes to those that are cut most."""
+    widths = list(narrow)
+    left = room - sum(narrow[place] + len(_GAP) for place in fitting) + len(_GAP)
+    while left > 0 and (cut := [place for place in fitting if widths[place] < wanted[place]]):
+        widths[max(cut, key=lambda place: wanted[place] - widths[place])] += 1
+        left -= 1
+    return widths
 
 
 def _fitting(widths: Sequence[int], room: int, kept: Sequence[int]) -> list[int]:

@@ -12,7 +12,7 @@ from brimline.cli.shared.options import (
     add_timeout,
     add_top,
     broker_ids,
-    names,
+    topic_names,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add(
         "--topic-list",
         action=Once,
-        type=_names,
+        type=topic_names,
         metavar="TOPICS",
         help="only replicas of these topics, comma-separated (default: all)",
     )
@@ -81,7 +81,3 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.log_dirs.describe import describe
 
     return describe(args)
-
-
-def _names(text: str) -> frozenset[str] | None:
-    return frozenset(names(text)) or None

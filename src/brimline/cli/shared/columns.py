@@ -11,7 +11,7 @@ _GAP = "  "
 _NARROWEST_NAME = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """``is_name``: may be shortened, and stands left. ``is_spare``: may be left out, the last one first.
 
@@ -57,7 +57,8 @@ def column_lines(columns: Sequence[Column], glyphs: Glyphs, room: int) -> Iterat
         yield line
     left_out = [column.title for column in columns if column not in kept]
     if left_out:
-        yield Text(f"{_GAP}{' and '.join(left_out)} would need a wider terminal", "dim")
+        named = " and ".join([*([", ".join(left_out[:-1])] if left_out[1:] else []), left_out[-1]])
+        yield Text(f"{_GAP}{named} would need a wider terminal", "dim")
 
 
 def _kept(columns: Sequence[Column], room: int) -> list[Column]:

@@ -101,6 +101,10 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def topic_names(text: str) -> frozenset[str] | None:
+    return frozenset(names(text)) or None
+
+
 def broker_ids(text: str) -> tuple[int, ...] | None:
     ids = names(text)
     wrong = [part for part in ids if not part.removeprefix("-").isdecimal()]

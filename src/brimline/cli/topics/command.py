@@ -12,7 +12,7 @@ from brimline.cli.shared.options import (
     add_timeout,
     add_top,
     broker_ids,
-    names,
+    topic_names,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add_bootstrap_server(parser, required=False)
     add_config_options(parser, required=False)
     add_command_config(parser, "with --bootstrap-server: a Java properties file for the client")
-    add("--topic-list", type=_names, metavar="TOPICS", help="only these topics, with commas (default: all)")
+    add("--topic-list", type=topic_names, metavar="TOPICS", help="only these topics, comma-separated (default: all)")
     add("--broker-list", type=broker_ids, metavar="IDS", help="only replicas on these brokers (default: all)")
     add("--unread", action="store_true", help="only topics that no consumer group reads, Kafka's own left out")
     add("--include-remote-info", action="store_true", help="also remote and only-local sizes of tiered topics")
@@ -73,7 +73,3 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.topics.describe import describe
 
     return describe(args)
-
-
-def _names(text: str) -> frozenset[str] | None:
-    return frozenset(names(text)) or None

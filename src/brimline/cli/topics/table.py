@@ -48,7 +48,7 @@ def _columns(report: TopicsReport, shown: Sequence[TopicSummary]) -> list[Column
     columns = [
         Column("Topic", [printable(topic.name) for topic in shown], is_name=True),
         Column("Size", [human_bytes(topic.bytes) for topic in shown]),
-        Column("One copy", [human_bytes(topic.one_copy_bytes) for topic in shown]),
+        *_one_copy(shown),
         Column("Written/h", [human_bytes(topic.written_bytes) for topic in shown]),
     ]
     if report.include_remote_info:
@@ -63,6 +63,13 @@ def _columns(report: TopicsReport, shown: Sequence[TopicSummary]) -> list[Column
             "Behind", [human_count(each.groups[0].records) if each.groups else "-" for each in shown], is_spare=True
         ),
     ]
+
+
+def _one_copy(shown: Sequence[TopicSummary]) -> list[Column]:
+    """Where there is but one copy of everything, it says nothing more than the size."""
+    if all(topic.one_copy_bytes == topic.bytes for topic in shown):
+        return []
+    return [Column("One copy", [human_bytes(topic.one_copy_bytes) for topic in shown])]
 
 
 def _retention(topic: TopicSummary) -> str:

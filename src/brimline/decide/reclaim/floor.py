@@ -20,6 +20,8 @@ from brimline.model.scan import FolderKind, Int64Column, UInt8Column
 
 NAMED_TOPICS = 5
 NAMED_KINDS = 3
+_WORTH_NAMING = 0.1
+"""Percent: what is shown as 0.0 % is none of the most."""
 NO_BALLAST = Bytes(0)
 
 
@@ -163,7 +165,8 @@ class Floor:
     @property
     def sentence(self) -> str:
         """83.0 % of /data cannot be removed, mostly active segments …: a ceiling of 80 % is impossible."""
-        largest = [f"{part.kind.value} ({human_percent(part.percent)})" for part in self.parts[:NAMED_KINDS]]
+        parts = [part for part in self.parts[:NAMED_KINDS] if part.percent >= _WORTH_NAMING]
+        largest = [f"{part.kind.value} ({human_percent(part.percent)})" for part in parts]
         mostly = f", mostly {', '.join(largest)}" if largest else ""
         ceiling = "" if self.limit_bytes is None else f": a ceiling of {self.ceiling_percent} % is {self._verdict}"
         return f"{human_percent(self.percent)} of {self.device} cannot be removed{mostly}{ceiling}"

@@ -3,14 +3,14 @@
 **Invariant.** A ``FenceSnapshot`` never changes; ``Fences`` replaces it whole, so the forwarder takes no lock and sees
 one moment. Several have a say, and each only over its own fences:
 
-- the gateway's own look at the disks (``set_full``), which needs nobody;
 - the guard (``lease``), whose word counts for as long as it keeps giving it: a lease that has run out counts for
   nothing, and that is checked when it is read, so a dead guard can neither fence nor keep a fence;
+- the gateway's own look at the disks (``set_full``), which needs nobody;
 - people (``fence`` and ``unfence``), on record and for as long as they like;
 - the guard once more, for followers that have no room (``lease_followers``): a lease too, but of partitions, which may
   be thousands. They are sent once, with a number that names them (``epoch``); renewing says that number alone.
 
-Where several cover a partition, the client is told of the first in this order. ``since`` is kept while a cause lasts,
+Where several cover a partition, the client is told of the first in this order: the guard can name the topics. ``since`` is kept while a cause lasts,
 though its reason changes with every reading.
 """
 
@@ -67,9 +67,9 @@ class FenceSnapshot:
         return bool(self.full or self.log_dirs_by_hand or (self.leased and self._lease_counts))
 
     def of_log_dir(self, log_dir: str) -> Fence | None:
-        fence = self.full.get(log_dir)
-        if fence is None and self.leased and self._lease_counts:
-            fence = self.leased.get(log_dir)
+        fence = self.leased.get(log_dir) if self.leased and self._lease_counts else None
+        if fence is None:
+            fence = self.full.get(log_dir)
         return self.log_dirs_by_hand.get(log_dir) if fence is None else fence
 
     def of(self, topic: str, log_dir: str | None) -> Fence | None:

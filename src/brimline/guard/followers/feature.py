@@ -117,12 +117,14 @@ def cordon_document(report: CordonReport) -> CordonDocument:
 
 
 def peer_families(report: PeerReport) -> list[MetricFamily]:
-    """Of the brokers only those with a full disk have rows of their own: a cluster of 150 has 150 guards."""
+    """Of the brokers only those with a full disk have rows of their own: a cluster of 150 has 150 guards.
+
+    Before anybody could say which brokers there are, none is counted, not even as 0.
+    """
     asked = sorted(report.questions.items())
+    states = () if report.failure is not None and not report.peers else tuple(PeerState)
     return [
-        catalogue.PEERS.family(
-            tuple((state.value,) for state in PeerState), [report.count(state) for state in PeerState]
-        ),
+        catalogue.PEERS.family(tuple((state.value,) for state in states), [report.count(state) for state in states]),
         catalogue.PEER_FULL_LOG_DIRS.family(
             tuple((str(each.broker),) for each in report.full), [len(each.log_dirs) for each in report.full]
         ),

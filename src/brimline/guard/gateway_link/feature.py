@@ -5,6 +5,7 @@ In ``/v1/state`` is what ``status`` needs of it. All its counters are in ``/metr
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from brimline.decide.admission import named_topics
 from brimline.disks.sentences import how_to_lift, reasons_of_full_log_dirs
 from brimline.disks.task import DiskReport
 from brimline.documents.gateway_state import GatewayState, RefusedBatches, Skips, StandingFence
@@ -25,10 +26,13 @@ from brimline.guard.gateway_link.address_limits import address_task, ask_rules
 from brimline.guard.gateway_link.checks import check_gateway
 from brimline.guard.gateway_link.findings import explain_addresses, explain_layout
 from brimline.guard.gateway_link.task import GatewayNews, GatewayReport, GatewayTask, Lately
+from brimline.guard.percent.percentages import PlainFigures
+from brimline.guard.percent.topic_sizes import largest_in
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
 from brimline.service.worker import Worker
 from brimline.settings import keys
+from brimline.settings.config import GuardConfig
 
 
 def gateway_document(report: GatewayReport, config_path: str) -> GatewayDocument | None:
@@ -92,6 +96,18 @@ def _fence(fence: StandingFence, config_path: str) -> FenceDocument:
 
 def _sum(rows: Sequence[RefusedBatches]) -> RefusedSum:
     return RefusedSum(batches=sum(row.batches for row in rows), bytes=sum(row.bytes for row in rows))
+
+
+def reasons_for_clients(disks: DiskReport, figures: PlainFigures | None, config: GuardConfig) -> dict[str, str]:
+    """Why each full log dir is, with the topics that fill its volume.
+
+    Where ACLs decide who may see a topic, none is named: every client that is refused reads it.
+    """
+    topics = () if figures is None or config.broker.has_authorizer else figures.topics
+    together = {path: volume.log_dirs for volume in disks.volumes for path in volume.log_dirs}
+    named = {path: named_topics(largest_in(log_dirs, topics)) for path, log_dirs in together.items()}
+    reasons = reasons_of_full_log_dirs(disks)
+    return {path: f"{why}, filled by {named[path]}" if named[path] else why for path, why in reasons.items()}
 
 
 OF_A_GATEWAY_THAT_ANSWERS = tuple(
@@ -178,7 +194,7 @@ class GatewayLink(Feature):
             self.workers.append(Worker("address limits", address_task(core.config).step))
 
     def decided(self, disks: DiskReport) -> None:
-        self._task.decided(reasons_of_full_log_dirs(disks))
+        self._task.decided(reasons_for_clients(disks, self.core.percents.plain, self.core.config))
 
     def document(self, seconds: float) -> Mapping[str, object]:
         return {"gateway": gateway_document(self._task.report, self.core.config.path)}

@@ -5,8 +5,8 @@ and a broker with thousands of topics has no more series than one with a few doz
 than at most an hour ago; it is net, so retention counts against it, and one that shrinks has a negative one.
 """
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,15 @@ class TopicSize:
     topic: str
     bytes: Bytes
     growth: float | None
+
+
+def largest_in(log_dirs: Collection[str], topics: Iterable[TopicSize]) -> list[tuple[str, Bytes]]:
+    """Of all these log dirs together, the largest first, without ``OTHERS``."""
+    sizes: Counter[str] = Counter()
+    for each in topics:
+        if each.log_dir in log_dirs and each.topic != OTHERS:
+            sizes[each.topic] += each.bytes
+    return [(topic, Bytes(size)) for topic, size in sizes.most_common()]
 
 
 class TopicHistory:

@@ -29,7 +29,8 @@ _THE_FIRST = 0
 """The first record that is dated at or after this is the first of all."""
 
 Held = Mapping[TopicPartition, Sequence[ReplicaUse]]
-Records = Mapping[TopicPartition, tuple[Offset, int]]
+Records = Mapping[TopicPartition, tuple[Offset, int] | None]
+"""Offset and time of a record; ``None``: there is none. What is not known is missing."""
 Committed = Mapping[str, Mapping[str, Mapping[int, Offset]]]
 """By topic, group and partition."""
 
@@ -127,7 +128,7 @@ def _offsets(
 
     def records(at_ms: int) -> Records:
         found = list_records_at(connection, plain, at_ms, deadline.renewed()) if plain else {}
-        return {each: told for each, told in found.items() if told is not None and not isinstance(told, Failure)}
+        return {each: told for each, told in found.items() if not isinstance(told, Failure)}
 
     return _Offsets(
         starts=known_offsets(list_offsets(connection, leaders, OffsetSpec.EARLIEST, deadline.renewed())),
@@ -143,7 +144,10 @@ def _partition(
     partition: TopicPartition, replicas: Sequence[ReplicaUse], topics: Mapping[str, Topic], offsets: _Offsets
 ) -> PartitionUse:
     topic = topics.get(partition.topic)
-    nobody = (None, None)
+    watermark = offsets.watermarks.get(partition)
+    oldest, newest = offsets.oldest.get(partition), offsets.newest.get(partition)
+    since = offsets.hour_ago.get(partition)
+    nothing_since = watermark if partition in offsets.hour_ago else None
     in_sync = None if topic is None else topic.in_sync.get(partition.partition)
     return PartitionUse(
         partition=partition.partition,
@@ -151,11 +155,11 @@ def _partition(
         leader=None if topic is None else topic.leaders.get(partition.partition),
         in_sync=None if in_sync is None else len(in_sync),
         log_start=offsets.starts.get(partition),
-        high_watermark=offsets.watermarks.get(partition),
+        high_watermark=watermark,
         log_end=offsets.ends.get(partition),
-        written_since=offsets.hour_ago.get(partition, nobody)[0],
-        oldest_ms=offsets.oldest.get(partition, nobody)[1],
-        newest_ms=offsets.newest.get(partition, nobody)[1],
+        written_since=nothing_since if since is None else since[0],
+        oldest_ms=None if oldest is None else oldest[1],
+        newest_ms=None if newest is None else newest[1],
     )
 
 

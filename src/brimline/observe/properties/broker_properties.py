@@ -25,6 +25,7 @@ _WILDCARDS = ("", "0.0.0.0", "[::]", "[::0]")
 KEYS = frozenset(
     {
         "advertised.listeners",
+        "authorizer.class.name",
         "broker.id",
         "control.plane.listener.name",
         "controller.listener.names",
@@ -116,6 +117,8 @@ class BrokerProperties:
     largest_request: Bytes
     largest_login: Bytes
     """Of a client that has not authenticated yet."""
+    has_authorizer: bool
+    """Then not every client may know the names of all topics."""
 
 
 class BrokerPropertiesReader:
@@ -155,6 +158,7 @@ class BrokerPropertiesReader:
             connection_limits=self._connection_limits(bound),
             largest_request=self._largest(_LARGEST_REQUEST, _DEFAULT_LARGEST_REQUEST),
             largest_login=self._largest(_LARGEST_LOGIN, _DEFAULT_LARGEST_LOGIN),
+            has_authorizer=bool(self._reader.text("authorizer.class.name")),
         )
 
     def _log_dirs(self) -> tuple[str, ...]:

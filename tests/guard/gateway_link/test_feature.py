@@ -1,0 +1,44 @@
+"""What a refused client is told of a full log dir: with the topics that fill it, if everybody may know them."""
+
+from brimline.guard.gateway_link.feature import reasons_for_clients
+from brimline.guard.percent.percentages import PlainFigures, empty_column
+from brimline.guard.percent.topic_sizes import TopicSize
+from brimline.model import Bytes
+from tests.guard.files import config
+from tests.guard.gateway_link.test_findings import full_volume
+
+GIB = 1 << 30
+WHY = (
+    "log dir /data/a is 99.9 % used with 1.00 MiB usable, limits disk.max.used.percent=99 and disk.min.free.bytes=1073741824"
+)
+
+
+def figures(**sizes: int) -> PlainFigures:
+    topics = tuple(
+        TopicSize(log_dir="/data/a", topic=topic, bytes=Bytes(size), growth=None) for topic, size in sizes.items()
+    )
+    return PlainFigures(seconds=0.0, current=empty_column(), future=empty_column(), unknown={}, topics=topics)
+
+
+def told(figures: PlainFigures | None, added: str = "") -> str:
+    settings = config(added)
+    (reason,) = reasons_for_clients(full_volume(settings), figures, settings).values()
+    return reason
+
+
+def test_the_largest_three_are_named_with_their_sizes() -> None:
+    assert told(figures(orders=60 * GIB, clicks=30 * GIB, audit=4 * GIB, small=1)) == (
+        f"{WHY}, filled by orders 60.0 GiB, clicks 30.0 GiB, audit 4.00 GiB"
+    )
+
+
+def test_before_the_broker_has_told_none_is_named() -> None:
+    assert told(None) == told(figures()) == WHY
+
+
+def test_where_acls_decide_who_sees_a_topic_none_is_named() -> None:
+    assert told(figures(orders=60 * GIB), "authorizer.class.name=org.example.Authorizer\n") == WHY
+
+
+def test_long_names_are_cut() -> None:
+    assert told(figures(**{"x" * 249: GIB})) == f"{WHY}, filled by {'x' * 59}… 1.00 GiB"
