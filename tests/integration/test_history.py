@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import TopicPartition
-from kafka.structs import OffsetAndMetadata
 from playwright.sync_api import expect
 
 from brimline.guard.history import read_whole_history
@@ -31,9 +29,10 @@ from tests.integration.full_disks import (
 )
 from tests.integration.gatewayed import gateway, state_dir
 from tests.integration.guarded import RunningGuard, guard
-from tests.integration.kafka_clients import kafka_consumer, kafka_producer, meanwhile
+from tests.integration.kafka_clients import kafka_producer, meanwhile
 from tests.integration.raw_produce import raw_producer
 from tests.integration.shared import shared
+from tests.integration.test_reclaim_guard import commit
 from tests.pages.test_html import Parsed
 from tests.waiting import PATIENCE_SECONDS, eventually
 from tests.web.browser import Visit, browsing, needs_browser
@@ -108,7 +107,7 @@ def test_the_guards_pages_are_clicked_through_under_load(sandbox: Sandbox, tmp_p
     _, disk = sandbox.broker(1).log_dirs
     create_topic_in(sandbox, "clicks", disk, config={"segment.bytes": str(MIB), "retention.bytes": str(80 * MIB)})
     write_ballast(sandbox, "clicks", 12)
-    commit_at_the_beginning(sandbox, HOSTILE_GROUP, "clicks")
+    commit(sandbox, HOSTILE_GROUP, "clicks", 0)
     settings = {**BY_PERCENT, "brimline.enforcement": "gateway", "brimline.state.dir": str(state_dir(sandbox))}
     with (
         gateway(sandbox, tmp_path / "gateway", BY_PERCENT),
@@ -141,13 +140,6 @@ def test_the_guards_pages_are_clicked_through_under_load(sandbox: Sandbox, tmp_p
     assert visit.complaints == []
     assert visit.strangers == []
     assert sandbox.outside(disk / "clicks-0" / f"{0:020}.log").is_file()
-
-
-def commit_at_the_beginning(sandbox: Sandbox, group: str, topic: str) -> None:
-    where = TopicPartition(topic, 0)
-    with kafka_consumer(sandbox.admin_servers, group_id=group, enable_auto_commit=False) as consumer:
-        consumer.assign([where])
-        consumer.commit({where: OffsetAndMetadata(0, "", -1)})
 
 
 def write_until(stop: threading.Event, sandbox: Sandbox, topic: str) -> None:

@@ -72,7 +72,7 @@ class DiskPages:
         self._state = state
         self._history = history
         self._readings: dict[str, Readings] = {}
-        self._look: tuple[str, _Look] | None = None
+        self._looks: dict[str, _Look] = {}
 
     def decided(self, disks: DiskReport) -> None:
         for volume in disks.volumes:
@@ -81,9 +81,10 @@ class DiskPages:
                 percent = used_percent(reading.total_bytes, reading.usable_bytes)
                 kept = self._readings.setdefault(reading.device, Readings())
                 kept.add(reading.observed_at, reading.seconds, percent)
-        look = self._look
-        if look is not None and self._core.clock.seconds() > look[1].survey.seconds + _KEPT:
-            self._look = None
+        now = self._core.clock.seconds()
+        for device, look in list(self._looks.items()):
+            if now > look.survey.seconds + _KEPT:
+                self._looks.pop(device, None)
 
     def seen(self, query: DiskQuery) -> DiskSeen:
         """Raises ``NoSuchDisk``."""
@@ -115,11 +116,9 @@ class DiskPages:
         if volume.failure is not None or not all(map(self._core.may_read, volume.log_dirs)):
             message = volume.failure.message if volume.failure is not None else "the disk cannot be read"
             raise ObservationFailed(Failure(kind=FailureKind.UNREADABLE, message=message))
-        kept, now = self._look, self._core.clock.seconds()
-        if kept is not None and kept[0] == volume.device and now < kept[1].survey.seconds + _FRESH:
-            return kept[1]
-        look = self._look_now(volume)
-        self._look = volume.device, look
+        look = self._looks.get(volume.device)
+        if look is None or self._core.clock.seconds() > look.survey.seconds + _FRESH:
+            look = self._looks[volume.device] = self._look_now(volume)
         return look
 
     def _look_now(self, volume: VolumeDocument) -> _Look:

@@ -177,6 +177,10 @@ def _plan(seen: DiskSeen) -> Iterator[Html]:
             "What would go, by topic, the most first", _TOPIC_TITLES, map(_topic_loss, run.loss.topics), "stack"
         )
         yield table("What would go, by the age of its newest record", _AGE_TITLES, _spans(run), "stack")
+    if run.stays and not run.is_held:
+        titles = (("Because", "what"), ("Bytes", NUMBER), ("Segments", NUMBER))
+        rows = ((each.reason.sentence, human_bytes(each.bytes), human_count(each.segments)) for each in run.stays)
+        yield table("Why the rest stays", titles, rows, "stack")
     yield tag(
         "p", "On the broker's host. It shows this once more and deletes nothing without ", tag("code", "--apply"), ":"
     )

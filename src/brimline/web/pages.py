@@ -34,6 +34,9 @@ class Fleet:
     def what_if(self, query: Query) -> bytes:
         raise BrimlineError("there is no warehouse here: start brimline web with --warehouse")
 
+    def close(self) -> None:
+        """What is under way is given up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPages:

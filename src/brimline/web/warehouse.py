@@ -109,6 +109,9 @@ class FleetSource(Fleet):
     def what_if(self, query: Mapping[str, str]) -> bytes:
         return self._what_ifs.answer(query)
 
+    def close(self) -> None:
+        self._what_ifs.close()
+
     def _files(self) -> Sequence[SnapshotFile]:
         return newest_files(self.warehouse)
 

@@ -15,20 +15,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from itertools import groupby
 
 from pyarrow import RecordBatch
 
 from brimline.fleet.planner.tasks import SnapshotFile
-from brimline.fleet.simulate.simulate import Simulation, TopicOutcome, rows_of, simulation
+from brimline.fleet.simulate.simulate import Simulation, TopicOutcome, rows_of, simulation, together
 from brimline.fleet.simulate.what_if import WhatIf, parse_retention
 from brimline.fleet.simulate.words import age_at, age_then, asked_for, day_name, trouble, troubled
 from brimline.model import counted, human_bytes, human_count
 from brimline.pages.html import Child, Html, fragment, page, tag
 from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, WARN, table, word
 
-_PATIENCE = 0.5
+_PATIENCE = 0.3
 """Seconds that a page waits for its answer; then it says how far it is."""
 _KEPT = 8
+_AT_ONCE = 4
+"""Brokers between two looks at whether somebody still wants to know."""
 _MOST_DAYS = 365
 _TOPICS, _DEVICES = 50, 50
 _NICE = 10
@@ -99,18 +102,25 @@ class _Job:
         self._ended = True
 
     def _run(self, what_if: WhatIf, files: Sequence[SnapshotFile]) -> None:
-        batches = []
         try:
-            for batch in _rows(what_if, files):
-                batches.append(batch)
-                self.done += 1
-                if self._ended:
-                    return
-            self.result = simulation(what_if, batches)
+            ordered = sorted(files, key=lambda file: file.cluster_id)
+            batches = zip(ordered, self._counted(_rows(what_if, ordered)), strict=False)
+            # Cluster by cluster: all replicas of a large fleet at once would be a gigabyte
+            clusters = groupby(batches, key=lambda pair: pair[0].cluster_id)
+            found = [simulation(what_if, [batch for _, batch in pairs]) for _, pairs in clusters]
+            if not self._ended:
+                self.result = together(found)
         except (BrokenProcessPool, OSError) as error:
             self.result = f"the simulation ended: {error}"
         finally:
             self.over.set()
+
+    def _counted(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        for batch in batches:
+            if self._ended:
+                return
+            self.done += 1
+            yield batch
 
 
 def _rows(what_if: WhatIf, files: Sequence[SnapshotFile]) -> Iterator[RecordBatch]:
@@ -122,7 +132,7 @@ def _rows(what_if: WhatIf, files: Sequence[SnapshotFile]) -> Iterator[RecordBatc
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(1, mp_context=context, initializer=os.nice, initargs=(_NICE,))
     try:
-        yield from pool.map(of_file, files, chunksize=max(len(files) // 200, 1))
+        yield from pool.map(of_file, files, chunksize=_AT_ONCE)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -135,6 +145,12 @@ class WhatIfs:
         self._files = files
         self._lock = threading.Lock()
         self._jobs: OrderedDict[object, _Job] = OrderedDict()
+
+    def close(self) -> None:
+        """Or the process would not end before the simulation."""
+        with self._lock:
+            for job in self._jobs.values():
+                job.end()
 
     def answer(self, query: Mapping[str, str]) -> bytes:
         """Raises ``ValueError`` for a form that makes no sense."""

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brimline.decide.reclaim.plan import plan
-from brimline.decide.reclaim.summary import AgeSpan, ages_of, blast_radius, rows_of_heads
+from brimline.decide.reclaim.summary import AgeSpan, ReasonSum, ages_of, blast_radius, reason_sums, rows_of_heads
 from brimline.model import Bytes, Offset, used_percent
 from brimline.model.blast_radius import BlastRadius, DoomedRange, GroupsSeen
 from brimline.model.reclaim import DeviceFacts, ReclaimTables
-from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan, ReclaimPlan
+from brimline.model.reclaim_plan import GOING, DeviceOutcome, DevicePlan, ReclaimPlan, ReclaimReason
 
 _MOST_SPANS = 8
+TAKEN = ReclaimReason.TAKEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,8 @@ class DryRun:
     first_cycle_bytes: Bytes
     ages: tuple[AgeSpan, ...]
     loss: BlastRadius
+    stays: tuple[ReasonSum, ...]
+    """Why the rest does, the largest first."""
     knows_groups: bool
 
     @property
@@ -64,6 +67,7 @@ def dry_run(
         first_cycle_bytes=plan(limited).devices[device].taken_bytes,
         ages=ages.fitting_spans(_MOST_SPANS) if heads else (),
         loss=blast_radius([each for _, each in doomed], groups or GroupsSeen(groups=(), asked=0)),
+        stays=tuple(each for each in reason_sums(whole, planned, device) if each.reason not in (*GOING, TAKEN)),
         knows_groups=groups is not None,
     )
 
