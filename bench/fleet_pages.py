@@ -120,7 +120,11 @@ def _log_dir(number: int) -> str:
 
 
 def _used(broker: int, log_dir: int) -> float:
-    return 30.0 + (broker * 37 + log_dir * 11) % 66
+    return 30.0 + (broker * 37 + log_dir * 11) % 65 + broker % 9 / 10
+
+
+def _is_full(broker: int, log_dir: int) -> bool:
+    return _used(broker, log_dir) > 94 and broker < BROKERS // 8
 
 
 def _pressure(volumes: list[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -128,11 +132,11 @@ def _pressure(volumes: list[tuple[int, int]]) -> list[dict[str, Any]]:
         {
             **_where(*volume),
             "log_dir": _log_dir(volume[1]),
-            "state": "full" if _used(*volume) > 94 else "ok",
+            "state": "full" if _is_full(*volume) else "ok",
             "used_percent": _used(*volume),
             "total_bytes": 1000 * _GIB,
             "usable_bytes": round((100 - _used(*volume)) * 10 * _GIB),
-            "breaches": "disk.max.used.percent" if _used(*volume) > 94 else None,
+            "breaches": "disk.max.used.percent" if _is_full(*volume) else None,
             "failure": None if sum(volume) else "gone",
             "max_used_percent": 95,
             "min_free_bytes": _GIB,
@@ -145,7 +149,7 @@ def _pressure(volumes: list[tuple[int, int]]) -> list[dict[str, Any]]:
 
 
 def _forecast(volumes: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    days = {volume: (95 - _used(*volume)) * 2 for volume in volumes}
+    days = {volume: max(95 - _used(*volume), 0.1) * 2 for volume in volumes}
     return [
         {
             **_where(*volume),

@@ -13,6 +13,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from playwright.sync_api import Browser
 
+from bench.fleet_pages import made
 from brimline.guard.http import HttpServer
 from brimline.sandbox import Sandbox
 from brimline.web.access import Access
@@ -93,12 +94,7 @@ def broker_pictures(camera: Camera, folder: Path) -> None:
 
 
 def fleet_picture(camera: Camera, folder: Path) -> None:
-    landing, warehouse = str(folder / "landing"), str(folder / "warehouse")
-    brimline = [sys.executable, "-m", "brimline.cli", "fleet"]
-    made = ["--brokers", "24", "--clusters", "3", "--replicas", "60", "--days", "10", "--every", "6h", "--seed", "3"]
-    subprocess.run([*brimline, "synth", "--landing", landing, *made], check=True)
-    subprocess.run([*brimline, "run", "--landing", landing, "--warehouse", warehouse], check=True)
-    pages = WebPages(access=Access(None), fleet=FleetSource(warehouse))
+    pages = WebPages(access=Access(None), fleet=FleetSource(str(made(folder))))
     server = HttpServer("127.0.0.1", 0, pages.respond)
     try:
         camera.take("fleet", f"http://127.0.0.1:{server.start()}/")
