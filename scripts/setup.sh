@@ -46,6 +46,9 @@ command -v unshare >/dev/null || as_root_install util-linux || die "the sandbox 
 # Rules of the kernel for the interception. Its tests say so if they are absent.
 if [ $# = 0 ]; then PATH=$PATH:/usr/sbin command -v nft >/dev/null || as_root_install nftables iproute2 || true; fi
 
+# A browser for the tests of the pages. They say so if it is absent.
+if [ $# = 0 ]; then command -v chromium >/dev/null || as_root_install chromium fonts-dejavu-core || true; fi
+
 # The gateway is measured against HAProxy, by clients in C.
 if $for_bench; then
   PATH=$PATH:/usr/sbin command -v haproxy >/dev/null || as_root_install haproxy || die "the benchmarks need 'haproxy'."

@@ -35,6 +35,7 @@ from brimline.metrics.board import MetricBoard
 from brimline.metrics.catalogue import BROKER_CONNECTED
 from brimline.model import BrimlineError, BrokerId, Bytes, Failure, FailureKind, TopicPartition
 from brimline.observe.cluster.log_dirs import LedTopic
+from brimline.pages.disk_page import DiskQuery, DiskSeen
 from tests.guard import gateways
 from tests.guard.brokers import FakeBroker, facts, held
 from tests.guard.files import config
@@ -336,13 +337,17 @@ def test_something_else_at_that_address_is_one_sentence(text: str) -> None:
         read_state(text, "http://here")
 
 
+def no_disk(query: DiskQuery) -> DiskSeen:
+    raise ValueError(f"this broker has no device {query.device}")
+
+
 def asked(
     state: GuardState, path: str, unhealthy: Callable[[], str | None] = lambda: None, **headers: str
 ) -> HttpResponse:
     board = MetricBoard()
     board.put(BROKER_CONNECTED.single(1))
     known = read_state(state_document(state).decode(), "http://here")
-    pages = Pages(board, lambda: known, lambda: None, unhealthy, lambda: None, lambda: HISTORY)
+    pages = Pages(board, lambda: known, lambda: None, unhealthy, lambda: None, lambda: HISTORY, no_disk)
     return pages.respond(HttpRequest(method="GET", path=path, headers=headers))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.pages.html import HEADERS, STYLE, page, tag
+from brimline.pages.html import HEADERS, SCRIPT, STYLE, page, tag
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -49,6 +49,7 @@ def test_a_hostile_name_is_text(name: str) -> None:
         "title",
         "link",
         "style",
+        "script",
         "body",
         "a",
         "p",
@@ -80,8 +81,15 @@ def test_the_policy_lets_nothing_in_but_the_style_of_the_page_itself() -> None:
     assert style == [STYLE]
     assert policy.startswith("default-src 'none'; ")
     assert f"style-src 'sha256-{digest}'" in policy
-    assert "script" not in policy
+    assert "script-src 'self';" in policy
     assert "unsafe" not in policy
+
+
+def test_the_script_is_a_file_that_asks_nobody_but_its_server() -> None:
+    script = SCRIPT.decode()
+
+    assert re.findall(r"https?:|//[a-z]", script.replace("\n//", "")) == []
+    assert re.findall(r"\b(?:eval|Function|localStorage|cookie)\b", script) == []
 
 
 def test_the_style_loads_nothing() -> None:

@@ -121,7 +121,7 @@ def test_a_long_list_has_pages() -> None:
 def test_hostile_names_add_nothing_to_the_page(name: str) -> None:
     def named(name: str) -> list[tuple[str, set[str]]]:
         rows = [row(1, cluster=name, log_dirs=(name,), why=name), row(2, cluster="c")]
-        seen = VolumesSeen(title=name, about=name, rows=rows, remarks=[name], has_topics=True)
+        seen = VolumesSeen(title=name, about=name, rows=rows, remarks=[name], is_fleet=True)
         document = volumes_page(seen, VolumeFilter(topic=name, broker="")).decode()
         return [(tag, set(given)) for tag, given in Parsed(document).tags]
 

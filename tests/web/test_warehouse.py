@@ -1,5 +1,6 @@
 """A fleet from its tables, without Spark: volumes, a disk's past and future, a dry run by the guard's own planner."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,17 +12,21 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from brimline.cli import main
+from brimline.decide.reclaim.dry_run import dry_run
 from brimline.decide.reclaim.plan import plan
 from brimline.fleet.planner.broker_snapshot import read_broker_at
+from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.simulate.what_if import WhatIf
 from brimline.guard.http import HttpRequest, HttpResponse
-from brimline.pages.disk_page import DryRun
+from brimline.model import human_bytes
 from brimline.web.access import Access
 from brimline.web.pages import WebPages
-from brimline.web.warehouse import FleetSource, dry_run
-from tests.decide.reclaim.scenarios import all_scenarios
+from brimline.web.warehouse import FleetSource
+from tests.decide.reclaim.scenarios import Scenario, all_scenarios
 from tests.fleet.snapshots import header_of, sections_of, write_snapshot
 from tests.pages.test_html import HOSTILE, Parsed
+from tests.waiting import eventually
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 GIB = 1 << 30
@@ -84,10 +89,21 @@ def write(place: Path, table: str, *rows: Mapping[str, object]) -> None:
     write_deltalake(place / table, found.cast(typed))
 
 
+def snapshot_of(place: Path, scenario: Scenario) -> SnapshotFile:
+    return write_snapshot(place / "landing", header_of(broker=1), sections_of(scenario.tables))
+
+
+def newest(file: SnapshotFile) -> Mapping[str, object]:
+    """The row of broker 1."""
+    whose = {"cluster_id": "cluster-a", "broker_id": 1, "taken_at": NOW, "source": "guard"}
+    segments = {"taken_at": NOW, "snapshot_id": file.snapshot_id, "path": file.path, "rows": file.segments}
+    return {**whose, "snapshot_id": file.snapshot_id, **{f"segments_{name}": each for name, each in segments.items()}}
+
+
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
     scenario = next(each for each in all_scenarios() if each.name == "over-the-ceiling")
-    file = write_snapshot(tmp_path / "landing", header_of(broker=1), sections_of(scenario.tables))
+    file = snapshot_of(tmp_path, scenario)
     device = scenario.tables.devices[0].name
     write(
         tmp_path,
@@ -113,8 +129,7 @@ def warehouse(tmp_path: Path) -> Path:
         replica(1, "/elsewhere", "lost", 9 * GIB),
         replica(2, "/b2", "clicks", 9 * GIB),
     )
-    of_first = {"cluster_id": "cluster-a", "broker_id": 1}
-    write(tmp_path, "newest", {**of_first, "segments_taken_at": NOW, "segments_path": file.path})
+    write(tmp_path, "newest", newest(file))
     return tmp_path
 
 
@@ -136,7 +151,7 @@ def test_a_row_for_every_device(warehouse: Path) -> None:
     assert (rows[3, ("/c",)].state, rows[4, ("/d",)].state) == ("full", "unknown")
     filling = next(row for row in rows.values() if row.broker == 1)
     assert (filling.state, filling.days_to_full, filling.ceiling) == ("filling", 3.0, 75.0)
-    assert filling.why == "grows 2.00 GiB a day; full after 2.0 days at the soonest, 5.0 days at the latest"
+    assert filling.why == "+2.00 GiB a day, full in 2 to 5 days"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +168,11 @@ def test_a_row_for_every_device(warehouse: Path) -> None:
 def test_volumes_are_filtered(warehouse: Path, query: str, brokers: list[int]) -> None:
     page = asked(warehouse, "/", query).body.decode()
 
-    found = [given["href"] or "" for tag, given in Parsed(page).tags if tag == "a" and "/disk" in (given["href"] or "")]
+    found = [
+        given["href"] or ""
+        for tag, given in Parsed(page).tags
+        if tag == "a" and (given["href"] or "").startswith("disk?")
+    ]
     assert [int(href.partition("broker=")[2].partition("&")[0]) for href in found] == brokers
 
 
@@ -162,8 +181,8 @@ def test_a_disk_opens_into_its_past_its_future_and_its_topics(warehouse: Path, d
 
     text = Parsed(answer.body.decode()).text
     assert answer.status is HTTPStatus.OK
-    assert "58.0 % used on 2026-01-31, 59.0 % on 2026-01-31; full in 3.0 days" in text
-    assert text.index("clicks9.00 GiB1") < text.index("orders6.00 GiB2")
+    assert "58.0 % used on 2026-01-31 10:00, 59.0 % on 2026-01-31 11:00; full in 3 days" in text
+    assert text.index("clicks9.00 GiB9.0 %1") < text.index("orders6.00 GiB6.0 %2")
     assert "lost" not in text
 
 
@@ -171,13 +190,14 @@ def test_another_ceiling_is_what_the_guards_planner_says(warehouse: Path, device
     path = next((warehouse / "landing").rglob("*.parquet"))
     broker = read_broker_at(str(path))
 
-    made = dry_run(broker, (f"/{device}",), 20, NOW)
+    made = dry_run(broker.tables, 0, 20, NOW)
 
     expected = plan(WhatIf(ceiling_percent=20).applied(broker.tables)).devices[0]
-    assert isinstance(made, DryRun)
-    assert made.taken_bytes == expected.taken_bytes > 0
-    assert sum(each.bytes for each in made.topics) == expected.taken_bytes
-    assert (made.missing_bytes, made.going_bytes) == (expected.missing_bytes, expected.going.total)
+    assert made.planned.taken_bytes == expected.wanted_bytes > 0
+    assert made.first_cycle_bytes == expected.taken_bytes
+    assert (
+        sum(each.bytes for each in made.loss.topics) == sum(each.bytes for each in made.ages) == expected.wanted_bytes
+    )
 
 
 def test_the_page_shows_it_and_the_command(warehouse: Path, device: str) -> None:
@@ -186,7 +206,7 @@ def test_the_page_shows_it_and_the_command(warehouse: Path, device: str) -> None
     text = Parsed(page).text
     command = f"brimline reclaim --config /etc/kafka/server.properties --ceiling 20 --device {device}"
     assert command in text
-    assert "What would go, the most first" in text
+    assert "What would go, by topic, the most first" in text
     assert ("input", "ceiling", "20") in [
         (tag, given.get("name"), given.get("value")) for tag, given in Parsed(page).tags
     ]
@@ -229,16 +249,67 @@ def test_hostile_topics_add_nothing_to_the_page(tmp_path: Path, name: str) -> No
     assert tags(tmp_path / "hostile", name) == tags(tmp_path / "tame", "name")
 
 
-def test_gold_is_read_again_after_half_a_minute(warehouse: Path) -> None:
+def test_gold_is_read_again_when_there_is_a_new_version(warehouse: Path) -> None:
     seconds = [0.0]
     source = FleetSource(str(warehouse), lambda: seconds[0])
     before = source.rows()
+    seconds[0] = 60.0
     assert source.rows() is before
 
-    seconds[0] = 31.0
+    write_deltalake(warehouse / "forecast", pa.Table.from_pylist([dict(forecast(2, "8:2", 1.0))]), mode="overwrite")
+    seconds[0] = 120.0
 
-    assert source.rows() is not before
-    assert source.rows() == before
+    assert [row.broker for row in source.rows() if row.state == "filling"] == [2]
+
+
+def test_the_slider_gets_the_dry_run_alone(warehouse: Path, device: str) -> None:
+    where = f"cluster=cluster-a&broker=1&device={device}&ceiling=50"
+    whole, part = asked(warehouse, "/disk", where), asked(warehouse, "/disk", f"{where}&part=plan")
+
+    assert part.body in whole.body
+    assert b"<h1>" not in part.body
+    assert b"WOULD DELETE" in part.body
+    assert part.headers == whole.headers
+
+
+def test_readers_that_no_snapshot_knows_are_said_to_be_unknown(warehouse: Path, device: str) -> None:
+    page = asked(warehouse, "/disk", f"cluster=cluster-a&broker=1&device={device}&ceiling=20").body
+
+    assert b"READERS UNKNOWN" in page
+    assert b"NOBODY LOSES" not in page
+
+
+def test_what_if_is_what_fleet_simulate_says(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = FleetSource(str(warehouse))
+    query = {"ceiling": "20", "days": "3"}
+    eventually(lambda: b"UNDER WAY" not in source.what_if(query))
+    page = source.what_if(query)
+    options = ["--warehouse", str(warehouse), "--ceiling", "20", "--days", "3", "--output", "json"]
+
+    code = main(["fleet", "simulate", *options])
+
+    told = json.loads(capsys.readouterr().out)
+    deleted = human_bytes(sum(device["byCeilingBytes"] for device in told["devices"]))
+    text = Parsed(page.decode()).text
+    assert code == 0
+    assert f"ceilings {deleted}." in text
+    assert f"brimline fleet simulate --warehouse {warehouse} --ceiling 20 --days 3 --all" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("days=x", "'x' is not a number of days"),
+        ("days=7&ceiling=101", "'101' is not a ceiling"),
+        ("days=7&broker=99", "no broker with segments in the warehouse is meant"),
+        ("days=7&topic=a&retention=7", "7 of what?"),
+    ],
+)
+def test_a_what_if_that_makes_no_sense_is_a_sentence(warehouse: Path, query: str, sentence: str) -> None:
+    answer = asked(warehouse, "/what-if", query)
+
+    assert answer.status is HTTPStatus.BAD_REQUEST
+    assert sentence in Parsed(answer.body.decode()).text
 
 
 def test_no_jvm_and_no_spark(warehouse: Path) -> None:

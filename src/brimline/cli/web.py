@@ -15,11 +15,12 @@ DEFAULT_PORT = 9828
 DESCRIPTION = """\
 Serve pages for a browser: every volume of a cluster or a fleet with its use, its limits and the time until it is full.
 Asks the guards of the brokers (which also tell what happened), or reads the warehouse of 'brimline fleet run' (whose
-disks open into their use over time, the forecast, and what another ceiling would delete), or both. No Spark is started,
-and nothing is changed. A guard alone has a page of its own.
+disks open into their topics, their use over time with the forecast, and a slider that shows what another ceiling would
+delete; and a form asks what if the limits were others), or both. No Spark is started, and nothing is changed. A guard
+alone has pages of its own.
 
 Served on loopback. Another --host needs a --token-file: browsers ask for it as the password of any user. There is no
-TLS here; put a reverse proxy in front where others can listen.
+TLS here; put a reverse proxy in front where others can listen. Without a token it has to send 'Host: localhost'.
 """
 EPILOG = """\
 examples:
@@ -69,13 +70,16 @@ def run(args: argparse.Namespace) -> int:
         if not url.startswith(("http://", "https://")):
             raise BadInput(f"{url!r} is not the address of a guard: write http://host:port")
     access = access_for(args.host, _token(args.token_file))
-    pages = WebPages(access=access, guards=args.guard, cluster=args.cluster, fleet=_fleet(args.warehouse))
+    fleet = _fleet(args.warehouse)
+    pages = WebPages(access=access, guards=args.guard, cluster=args.cluster, fleet=fleet)
     server = HttpServer(args.host, args.port, pages.respond, asked_for=f"--host {args.host} --port {args.port}")
     port = server.start()
     host = f"[{args.host}]" if ":" in args.host else args.host
     print(f"http://{host}:{port}/  (Ctrl-C ends it)", flush=True)
     _wait()
     server.stop()
+    if fleet is not None:
+        fleet.close()
     return 0
 
 

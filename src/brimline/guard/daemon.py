@@ -19,11 +19,12 @@ from brimline.disks.sentences import enforcement_sentence, refusal, state_senten
 from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
 from brimline.documents.guard_state import GuardState
 from brimline.documents.journal import GUARD, Journal
+from brimline.guard.disk_pages import DiskPages
 from brimline.guard.disks.published import check_ages, disk_families
 from brimline.guard.feature import Core
 from brimline.guard.features import FEATURES
 from brimline.guard.history import KeptHistory
-from brimline.guard.http import SMALL_PAGES, HttpServer, Pages
+from brimline.guard.http import SLOW_PAGES, SMALL_PAGES, HttpServer, Pages
 from brimline.guard.only_guard import OnlyGuard
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import ceiling_sentence
@@ -74,9 +75,12 @@ class Guard:
         of_features = (worker for feature in self._features for worker in feature.workers)
         self._workers = [disk_worker, *of_features, self._journal.worker]
         history = KeptHistory(config.state_dir, config.node_id, clock.now)
-        pages = Pages(self._board, self._state, self._refresh, self._unhealthy, self._unready, history)
+        self._disk_pages = DiskPages(self.core, self._state, history)
+        pages = Pages(
+            self._board, self._state, self._refresh, self._unhealthy, self._unready, history, self._disk_pages.seen
+        )
         self._http = HttpServer(
-            config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond, SMALL_PAGES
+            config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond, SMALL_PAGES, SLOW_PAGES
         )
 
     def run(self) -> int:
@@ -168,6 +172,7 @@ class Guard:
         self.core.disks = self._disks.report
         for feature in self._features:
             feature.decided(self.core.disks)
+        self._disk_pages.decided(self.core.disks)
         self._board.put(*disk_families(self.core.disks, self._clock.seconds()))
         return wait
 

@@ -4,10 +4,10 @@
 connections are bounded, and everything runs in threads of its own. Whoever connects and asks nothing gives way to the
 next one, the oldest first. A client that reads slowly holds one answer for at most the write timeout; when there are
 many of those, large pages are refused, and small ones, which nobody has to wait for, are not. Rendering happens outside
-the event loop, in two threads at most and one for small pages.
+the event loop, in two threads at most, one for small pages, and one for those that look at a disk.
 
-The pages are ``/`` for people, ``/metrics``, ``/healthz``, ``/readyz``, ``/v1/state`` and ``/v1/history``; nothing here
-writes.
+The pages are ``/`` and ``/disk`` for people, ``/metrics``, ``/healthz``, ``/readyz``, ``/v1/state`` and
+``/v1/history``; nothing here writes.
 """
 
 import asyncio
@@ -24,8 +24,10 @@ from brimline.metrics.board import MetricBoard
 from brimline.metrics.exposition import expose
 from brimline.metrics.prometheus import PrometheusRenderer
 from brimline.model import BadInput
+from brimline.pages import html
+from brimline.pages.disk_page import DiskQuery, DiskSeen, disk_answer
 from brimline.pages.guard_page import guard_page
-from brimline.pages.html import CONTENT_TYPE, HEADERS
+from brimline.pages.parts import problem_page
 
 MAX_HEADER_BYTES = 8192
 MAX_ANSWERS = 32
@@ -64,19 +66,29 @@ class HttpServer:
     """``start`` returns when the port is bound; ``respond`` is called from threads."""
 
     def __init__(
-        self, host: str, port: int, respond: Respond, small: Collection[str] = (), *, asked_for: str = ""
+        self,
+        host: str,
+        port: int,
+        respond: Respond,
+        small: Collection[str] = (),
+        slow: Collection[str] = (),
+        *,
+        asked_for: str = "",
     ) -> None:
-        """``small``: paths whose answers are a line or two. ``asked_for``: how the address was given, for errors."""
+        """``small``: paths whose answers are a line or two. ``slow``: those that wait for a disk or a broker, one after
+        the other. ``asked_for``: how the address was given, for errors."""
         self._asked_for = asked_for or f"brimline.metrics.host={host}, brimline.metrics.port={port}"
         self._host = host
         self._port = port
         self._respond = respond
         self._small = frozenset(small)
+        self._slow = frozenset(slow)
         self._answers = 0
         self._unfinished: dict[asyncio.StreamWriter, None] = {}
         self._loop = asyncio.new_event_loop()
         self._renderers = ThreadPoolExecutor(_RENDERING_THREADS, thread_name_prefix="render")
         self._small_renderer = ThreadPoolExecutor(1, thread_name_prefix="render-small")
+        self._slow_renderer = ThreadPoolExecutor(1, thread_name_prefix="render-slow")
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._server: asyncio.Server | None = None
 
@@ -97,7 +109,7 @@ class HttpServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        for renderer in (self._renderers, self._small_renderer):
+        for renderer in (self._renderers, self._small_renderer, self._slow_renderer):
             renderer.shutdown(wait=False, cancel_futures=True)
 
     async def _listen(self) -> asyncio.Server:
@@ -135,7 +147,8 @@ class HttpServer:
             elif self._answers > MAX_ANSWERS:
                 await _refuse(reader, writer, _plain(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
             else:
-                await self._answer(request, writer, self._renderers)
+                is_slow = request.path in self._slow
+                await self._answer(request, writer, self._slow_renderer if is_slow else self._renderers)
         finally:
             self._answers -= 1
 
@@ -207,6 +220,7 @@ async def _write(writer: asyncio.StreamWriter, response: HttpResponse, *, with_b
 
 
 SMALL_PAGES = ("/healthz", "/readyz")
+SLOW_PAGES = ("/disk",)
 _INDEX = b"""Brimline guard: / (for people), /metrics (Prometheus), /v1/state and /v1/history (JSON), /healthz, /readyz
 """
 
@@ -222,6 +236,7 @@ class Pages:
         unhealthy: Callable[[], str | None],
         unready: Callable[[], str | None],
         history: Callable[[], Timeline],
+        disk: Callable[[DiskQuery], DiskSeen],
     ) -> None:
         self._board = board
         self._renderer = PrometheusRenderer()
@@ -230,6 +245,7 @@ class Pages:
         self._unhealthy = unhealthy
         self._unready = unready
         self._history = history
+        self._disk = disk
 
     def respond(self, request: HttpRequest) -> HttpResponse:
         match request.path:
@@ -245,6 +261,10 @@ class Pages:
                 return _verdict(self._unready())
             case "/":
                 return html_response(guard_page(self._state(), self._history()))
+            case "/disk":
+                return disk_response(request.query, self._disk)
+            case html.SCRIPT_PATH:
+                return SCRIPT_RESPONSE
         return HttpResponse(status=HTTPStatus.NOT_FOUND, body=b"there is no such page\n" + _INDEX)
 
     def _metrics(self, request: HttpRequest) -> HttpResponse:
@@ -264,7 +284,19 @@ class Pages:
 
 
 def html_response(body: bytes, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
-    return HttpResponse(status=status, body=body, content_type=CONTENT_TYPE, headers=HEADERS)
+    return HttpResponse(status=status, body=body, content_type=html.CONTENT_TYPE, headers=html.HEADERS)
+
+
+SCRIPT_RESPONSE = HttpResponse(body=html.SCRIPT, content_type=html.SCRIPT_TYPE)
+
+
+def disk_response(query: str, seen: Callable[[DiskQuery], DiskSeen]) -> HttpResponse:
+    """``seen`` may raise ``ValueError`` for what is not there."""
+    try:
+        wanted = DiskQuery.of(query)
+        return html_response(disk_answer(seen(wanted), wanted))
+    except ValueError as error:
+        return html_response(problem_page(f"That cannot be shown: {error}."), HTTPStatus.BAD_REQUEST)
 
 
 def _verdict(complaint: str | None) -> HttpResponse:

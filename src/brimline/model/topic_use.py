@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from brimline.model.blast_radius import GroupActivity
-from brimline.model.quantities import BrokerId, Bytes, Labelled, Offset
+from brimline.model.quantities import BrokerId, Bytes, Labelled, Offset, human_bytes, human_span
 from brimline.model.reclaim import CleanupRules
 
 
@@ -90,6 +90,19 @@ class TopicUse:
     committed: Mapping[str, Mapping[int, Offset]] = field(default_factory=dict)
     """By group."""
     activity: Mapping[str, GroupActivity] = field(default_factory=dict)
+
+    def retention(self, mark: str = "") -> str:
+        """For people; ``mark`` stands behind what the topic itself sets."""
+        if self.rules is None:
+            return "-"
+        if self.rules.compacts and not self.rules.deletes:
+            return "compact" + mark * ("cleanup.policy" in self.own)
+        limits = []
+        if self.rules.retention_ms >= 0:
+            limits.append(human_span(self.rules.retention_ms / 1000) + mark * ("retention.ms" in self.own))
+        if self.rules.retention_bytes >= 0:
+            limits.append(human_bytes(self.rules.retention_bytes) + mark * ("retention.bytes" in self.own))
+        return " or ".join(limits) or "none" + mark * bool({"retention.ms", "retention.bytes"} & self.own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

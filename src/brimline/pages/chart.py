@@ -1,18 +1,21 @@
-"""A disk's use over time, with the forecast's band, as SVG: no script draws it."""
+"""A disk's use over time, with the forecast's band, as SVG: within a page, or as a file that any browser shows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from brimline.model import human_percent
-from brimline.pages.html import Html, tag
+from brimline.model import human_percent, human_span
+from brimline.pages.html import STYLE_TAG, Html, tag
 
 WIDTH, HEIGHT = 800, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 10, 28
+_HEAD = 56
+"""Above the chart of a file: its title and its verdict."""
 _MOST_POINTS = 400
 _TICKS = 5
-_LEAST_AHEAD, _MOST_AHEAD = 3.0, 90.0
-"""Days that are drawn of the future."""
+_DAY = 86_400.0
+_LEAST_AHEAD, _MOST_AHEAD = 0.25, 90.0
+"""What is drawn of the future: at least this share of the past, at most so many days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +44,41 @@ class UseChart:
 
     def drawn(self) -> Html:
         return tag(
+            "svg", self._parts(), class_="chart", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=self.label
+        )
+
+    def as_file(self, title: str, verdict: str) -> str:
+        """A whole SVG, with its style."""
+        head = (("bold", title, 22), (None, verdict, 44))
+        return tag(
             "svg",
-            self._axes(),
-            self._band(),
-            tag("path", class_="used", d=self._line()),
-            self._marks(),
+            tag("title", title),
+            STYLE_TAG,
+            tag("rect", class_="paper", width=WIDTH, height=HEIGHT + _HEAD),
+            (tag("text", text, x=_LEFT, y=y, font_weight=weight) for weight, text, y in head),
+            tag("g", self._parts(), transform=f"translate(0 {_HEAD})"),
+            xmlns="http://www.w3.org/2000/svg",
             class_="chart",
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            role="img",
-            aria_label=self.label,
+            width=WIDTH,
+            height=HEIGHT + _HEAD,
+            viewBox=f"0 0 {WIDTH} {HEIGHT + _HEAD}",
+            font_family="sans-serif",
         )
 
     @property
     def label(self) -> str:
         first, last = self.readings[0], self.readings[-1]
+        style = "%Y-%m-%d" if last.at - first.at > timedelta(days=2) else "%Y-%m-%d %H:%M"
         told = (
-            f"{human_percent(first.used_percent)} used on {first.at:%Y-%m-%d}, "
-            f"{human_percent(last.used_percent)} on {last.at:%Y-%m-%d}"
+            f"{human_percent(first.used_percent)} used on {first.at:{style}}, "
+            f"{human_percent(last.used_percent)} on {last.at:{style}}"
         )
-        return told if self.expected is None else f"{told}; full in {self.expected.days:.1f} days"
+        return told if self.expected is None else f"{told}; full in {human_span(self.expected.days * _DAY)}"
+
+    @property
+    def has_band(self) -> bool:
+        """An interval, and not one line alone."""
+        return self.expected is not None and self.expected.soonest != self.expected.latest
 
     @property
     def _begin(self) -> datetime:
@@ -71,14 +90,19 @@ class UseChart:
 
     @property
     def _ahead(self) -> float:
+        """Days."""
         if self.expected is None:
             return 0.0
         furthest = self.expected.latest or 2 * self.expected.days
-        return min(max(furthest * 1.1, _LEAST_AHEAD), _MOST_AHEAD)
+        past = (self._now - self._begin) / timedelta(days=1)
+        return min(max(furthest * 1.1, past * _LEAST_AHEAD), _MOST_AHEAD)
 
     @property
     def _end(self) -> datetime:
-        return max(self._now + timedelta(days=self._ahead), self._begin + timedelta(hours=1))
+        return max(self._now + timedelta(days=self._ahead), self._begin + timedelta(minutes=1))
+
+    def _parts(self) -> list[Html]:
+        return [*self._axes(), *self._band(), tag("path", class_="used", d=self._line()), *self._marks()]
 
     def _x(self, at: datetime) -> float:
         share = (at - self._begin) / (self._end - self._begin)
@@ -114,14 +138,19 @@ class UseChart:
         ]
 
     def _marks(self) -> list[Html]:
-        marks = [("limit", self.fence, "full"), ("ceiling", self.ceiling, "ceiling")]
+        """Names stand above their line; where two lines are close, the lower one's below it."""
+        marks = [
+            ("limit", self.fence, "full: writes refused"),
+            ("ceiling", self.ceiling, "ceiling: oldest segments go"),
+        ]
         found = [(kind, self._y(place), name) for kind, place, name in marks if place is not None]
+        lowest = max((y for _, y, _ in found), default=0.0) if len(found) > 1 else None
         return [
             part
             for kind, y, name in found
             for part in (
                 tag("line", class_=kind, x1=_LEFT, x2=WIDTH - _RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}"),
-                tag("text", name, x=_LEFT + 6, y=f"{y - 4:.1f}" if y > 2 * _TOP else f"{y + 13:.1f}"),
+                tag("text", name, x=_LEFT + 6, y=f"{y + 14:.1f}" if y == lowest or y < 2 * _TOP else f"{y - 4:.1f}"),
             )
         ]
 
@@ -132,7 +161,8 @@ class UseChart:
             parts.append(tag("line", class_="axis", x1=_LEFT, x2=WIDTH - _RIGHT, y1=y, y2=y))
             parts.append(tag("text", f"{percent} %", x=_LEFT - 6, y=f"{float(y) + 4:.1f}", text_anchor="end"))
         span = self._end - self._begin
-        style = "%m-%d" if span > timedelta(days=2) else "%H:%M"
+        style = "%m-%d" if span > timedelta(days=4) else "%m-%d %H:%M" if span > timedelta(days=1) else "%H:%M"
+        style = "%H:%M:%S" if span < timedelta(minutes=10) else style
         for tick in range(_TICKS + 1):
             at = (self._begin + span * tick / _TICKS).astimezone(UTC)
             anchor = "start" if tick == 0 else "end" if tick == _TICKS else "middle"

@@ -1,80 +1,119 @@
-"""One disk of a fleet: its use over time, its topics, and what another ceiling would delete. A look, and a command."""
+"""One disk: its use over time, its topics, and what another ceiling would delete. A look, and a command to copy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from urllib.parse import parse_qsl
 
-from brimline.model import counted, human_bytes, human_count, human_percent, used_percent
+from brimline.decide.reclaim.dry_run import DryRun
+from brimline.decide.reclaim.summary import RESET_SENTENCE
+from brimline.documents.history import Timeline
+from brimline.model import counted, human_bytes, human_count, human_percent, human_span
+from brimline.model.blast_radius import BlastRadius, GroupLoss, TopicLoss
+from brimline.model.topic_use import TopicPlace, TopicSummary
 from brimline.pages.chart import UseChart
-from brimline.pages.html import Child, Html, page, tag
-from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, WARN, Bar, marks_key, moment, table, word
+from brimline.pages.html import Child, Html, fragment, page, tag
+from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, ODD, WARN, Bar, marks_key, moment, table, timeline, word
 from brimline.pages.volumes_page import ShownVolume
 
 LOWEST_CEILING, HIGHEST_CEILING = 1, 99
+DEFAULT_CEILING = 80
+_MOST_FIELDS = 20
+_MOST_TOPICS = 20
+_EVENTS = 50
+_PLAN = "plan"
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskQuery:
+    """What is asked for. ``only_plan``: the dry run alone, for the slider."""
+
+    cluster: str
+    broker: str
+    device: str
+    ceiling: int | None
+    only_plan: bool
+
+    @classmethod
+    def of(cls, query: str) -> "DiskQuery":
+        """Raises ``ValueError`` for a ceiling that is none."""
+        fields = dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+        ceiling = int(fields["ceiling"]) if fields.get("ceiling") else None
+        if ceiling is not None and not LOWEST_CEILING <= ceiling <= HIGHEST_CEILING:
+            raise ValueError(f"a ceiling is from {LOWEST_CEILING} to {HIGHEST_CEILING}")
+        return cls(
+            cluster=fields.get("cluster", ""),
+            broker=fields.get("broker", ""),
+            device=fields.get("device", ""),
+            ceiling=ceiling,
+            only_plan=fields.get("part") == _PLAN,
+        )
+
+    def ceiling_for(self, own: float | None) -> int:
+        """``own``: the disk's, where it has one."""
+        if self.ceiling is not None:
+            return self.ceiling
+        return DEFAULT_CEILING if own is None else min(max(round(own), LOWEST_CEILING), HIGHEST_CEILING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOnDisk:
+    """``None`` and empty are not known, or not seen from here. ``why`` it does not shrink."""
+
     topic: str
     replicas: int
     bytes: int
+    growth_bytes_per_hour: float | None = None
+    retention: str = ""
+    oldest: datetime | None = None
+    readers: str = ""
+    why: str = ""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicTaken:
-    """What a plan takes of one topic: from the oldest record to the newest of them, where that is known."""
-
-    topic: str
-    partitions: int
-    segments: int
-    bytes: int
-    oldest: datetime | None
-    newest: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DryRun:
-    """What a guard would delete under this ceiling, by the facts of a snapshot."""
-
-    ceiling: int
-    taken_at: datetime
-    outcome: str
-    total_bytes: int | None
-    used_bytes: int | None
-    going_bytes: int
-    taken_bytes: int
-    missing_bytes: int
-    topics: Sequence[TopicTaken]
-
-    @property
-    def percent_after(self) -> float | None:
-        if self.total_bytes is None or self.used_bytes is None:
-            return None
-        used = max(self.used_bytes - self.going_bytes - self.taken_bytes, 0)
-        return used_percent(self.total_bytes, self.total_bytes - used)
+    @classmethod
+    def of(cls, summary: TopicSummary, place: TopicPlace, growth: float | None) -> "TopicOnDisk":
+        behind = f", {human_count(summary.groups[0].records)} behind" if summary.groups else ""
+        readers = f"{counted(len(summary.groups), 'group')}{behind}" if summary.groups else "nobody"
+        return cls(
+            topic=summary.name,
+            replicas=place.replicas,
+            bytes=place.bytes,
+            growth_bytes_per_hour=growth,
+            retention=summary.use.retention(),
+            oldest=None if summary.oldest_ms is None else datetime.fromtimestamp(summary.oldest_ms / 1000, UTC),
+            readers=readers if summary.groups or summary.is_unread else "-",
+            why=summary.why,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSeen:
-    """``dry_run`` is a sentence where none can be made."""
+    """``dry_run`` is a sentence where none can be made. ``config``: the properties file for the command to copy."""
 
     row: ShownVolume
-    chart: UseChart | None
-    topics: Sequence[TopicOnDisk]
-    dry_run: DryRun | str
     ceiling: int
+    dry_run: DryRun | str
+    chart: UseChart | None = None
+    topics: Sequence[TopicOnDisk] = ()
+    topics_from: str = ""
+    """Where they are from, if there is something to say about it."""
+    config: str = "/etc/kafka/server.properties"
+    history: Timeline | None = None
+
+
+def disk_answer(seen: DiskSeen, query: DiskQuery) -> bytes:
+    return fragment(_plan(seen)) if query.only_plan else disk_page(seen)
 
 
 def disk_page(seen: DiskSeen) -> bytes:
     row = seen.row
-    title = f"Broker {row.broker}: {', '.join(row.log_dirs)}"
-    back = tag("p", tag("a", "All volumes", href="/"))
+    title = f"Broker {row.broker}: {', '.join(row.log_dirs) or row.device}"
     where = f"{f'Cluster {row.cluster}, ' if row.cluster else ''}device {row.device}"
     return page(
         f"{title} - Brimline",
         tag(
             "header",
-            back,
+            tag("nav", tag("a", "All disks", href="./"), aria_label="Back"),
             tag("h1", title),
             tag("p", word(row.state.upper(), row.kind), f" {row.why}", class_="lead"),
             tag("p", where, class_="muted"),
@@ -87,88 +126,168 @@ def disk_page(seen: DiskSeen) -> bytes:
 def _sections(seen: DiskSeen) -> Iterator[Html]:
     row = seen.row
     yield Bar(used=row.used_percent, kind=row.kind, ceiling=row.ceiling, fence=row.fence).drawn()
-    sizes = f"{human_bytes(row.usable_bytes)} usable of {human_bytes(row.total_bytes)}"
-    yield tag("p", f"{human_percent(row.used_percent)} used, {sizes}")
+    if row.used_percent is not None:
+        sizes = f"{human_bytes(row.usable_bytes)} usable of {human_bytes(row.total_bytes)}"
+        yield tag("p", tag("strong", f"{human_percent(row.used_percent)} used"), f", {sizes}")
     yield marks_key()
+    yield tag("h2", "Topics on this disk")
+    yield from _topics(seen)
+    yield tag("h2", "What another ceiling would delete")
+    yield _form(seen)
+    yield tag("div", _plan(seen), id=_PLAN, aria_live="polite")
     yield tag("h2", "Use over time")
     if seen.chart is None:
         yield tag("p", "No reading of this disk is kept.", class_="muted")
     else:
         yield seen.chart.drawn()
-        yield tag("p", f"{seen.chart.label}. The band is where the forecast's errors of the past would put it.")
-    yield tag("h2", "What another ceiling would delete")
-    yield from _what_if(seen)
-    yield tag("h2", "Topics on this disk")
-    yield _topics(seen.topics)
+        band = " The band is where the forecast's errors of the past would put it." if seen.chart.has_band else ""
+        yield tag("p", f"{seen.chart.label}.{band}", class_="muted")
+    if seen.history is not None:
+        yield tag("h2", "What happened")
+        yield timeline(seen.history, _EVENTS)
 
 
-def _what_if(seen: DiskSeen) -> Iterator[Html]:
+def _form(seen: DiskSeen) -> Html:
+    """The script shows the slider and hides the button; without it the field and the button do."""
     row = seen.row
-    hidden = [
-        tag("input", type="hidden", name=name, value=value)
-        for name, value in (("cluster", row.cluster), ("broker", row.broker), ("device", row.device))
-    ]
-    number = tag(
-        "input",
-        type="number",
-        name="ceiling",
-        min=LOWEST_CEILING,
-        max=HIGHEST_CEILING,
-        value=seen.ceiling,
-        required=True,
-    )
-    yield tag(
+    known = (("cluster", row.cluster), ("broker", row.broker), ("device", row.device))
+    limits = {"min": LOWEST_CEILING, "max": HIGHEST_CEILING, "value": seen.ceiling}
+    return tag(
         "form",
-        hidden,
-        tag("label", "Ceiling, in percent of the disk", number),
+        (tag("input", type="hidden", name=name, value=value) for name, value in known if value not in ("", None)),
+        tag("label", "Move the ceiling", tag("input", type="range", **limits), hidden=True, class_="slider"),
+        tag("label", "Ceiling, % of the disk", tag("input", type="number", name="ceiling", required=True, **limits)),
         tag("button", "Show what would go", type="submit"),
         method="get",
-        action="/disk",
+        action="disk",
+        data_live=True,
     )
-    if isinstance(seen.dry_run, str):
-        yield tag("p", word("UNKNOWN", WARN), f" {seen.dry_run}")
+
+
+def _plan(seen: DiskSeen) -> Iterator[Html]:
+    run, row = seen.dry_run, seen.row
+    if isinstance(run, str) or run.percent_after is None:
+        why = run if isinstance(run, str) else "how full this disk is could not be read"
+        yield tag("p", word("UNKNOWN", ODD), f" {why}", class_="lead")
         return
-    yield from _dry_run(seen.dry_run, row)
-
-
-def _dry_run(run: DryRun, row: ShownVolume) -> Iterator[Html]:
-    held = run.percent_after is not None and run.percent_after <= run.ceiling
-    kind = GOOD if not run.taken_bytes and held else WARN if held else BAD
-    after = f"the disk would be {human_percent(run.percent_after)} used afterwards"
-    short = f"; {human_bytes(run.missing_bytes)} short of the ceiling" if run.missing_bytes else ""
-    going = f", and {human_bytes(run.going_bytes)} go anyway" if run.going_bytes else ""
-    yield tag(
-        "p",
-        word(run.outcome.upper(), kind),
-        f" {human_bytes(run.taken_bytes)} of {counted(len(run.topics), 'topic')} would go{going}; {after}{short}.",
-        class_="lead",
-    )
-    yield Bar(used=run.percent_after, kind=kind, ceiling=float(run.ceiling), fence=row.fence).drawn()
-    yield tag("p", "By the snapshot of ", moment(run.taken_at), " UTC. A trim shrinks every replica.", class_="muted")
-    if run.topics:
-        titles = (
-            ("Topic", "path"),
-            ("Bytes", NUMBER),
-            ("Segments", NUMBER),
-            ("Partitions", NUMBER),
-            ("Records from", NAMED),
-            ("to (UTC)", NAMED),
+    yield from _verdict(run, row)
+    if run.loss.topics:
+        yield from _losers(run)
+        yield table(
+            "What would go, by topic, the most first", _TOPIC_TITLES, map(_topic_loss, run.loss.topics), "stack"
         )
-        yield table("What would go, the most first", titles, map(_loss, run.topics), "stack")
-    yield tag("p", "On the broker's host; it shows who would lose records, and deletes nothing without --apply:")
-    command = f"brimline reclaim --config /etc/kafka/server.properties --ceiling {run.ceiling} --device {row.device}"
-    yield tag("pre", tag("code", command), tabindex=0, role="region", aria_label="The command")
+        yield table("What would go, by the age of its newest record", _AGE_TITLES, _spans(run), "stack")
+    if run.stays and not run.is_held:
+        titles = (("Because", "what"), ("Bytes", NUMBER), ("Segments", NUMBER))
+        rows = ((each.reason.sentence, human_bytes(each.bytes), human_count(each.segments)) for each in run.stays)
+        yield table("Why the rest stays", titles, rows, "stack")
+    yield tag(
+        "p", "On the broker's host. It shows this once more and deletes nothing without ", tag("code", "--apply"), ":"
+    )
+    command = f"brimline reclaim --config {seen.config} --ceiling {run.ceiling} --device {row.device}"
+    copied = tag("button", "Copy", type="button", hidden=True, data_copy="command")
+    code = tag("pre", tag("code", command, id="command"), tabindex=0, role="region", aria_label="The command")
+    yield tag("div", code, copied, class_="command")
 
 
-def _loss(loss: TopicTaken) -> tuple[Child, ...]:
-    ages = (moment(at) if at is not None else "-" for at in (loss.oldest, loss.newest))
-    counts = human_count(loss.segments), human_count(loss.partitions)
+def _verdict(run: DryRun, row: ShownVolume) -> Iterator[Html]:
+    taken, going, missing = run.planned.taken_bytes, run.planned.going.total, run.planned.missing_bytes
+    kind = BAD if not run.is_held else WARN if taken else GOOD
+    title = "TOO LOW" if not run.is_held else "WOULD DELETE" if taken else "NOTHING GOES"
+    told = [
+        f"{human_bytes(taken)} of {counted(len(run.loss.topics), 'topic')} would go"
+        if taken
+        else "nothing would be deleted"
+    ]
+    if going:
+        told.append(f"{human_bytes(going)} go anyway, by ordinary retention")
+    told.append(f"the disk would be {human_percent(run.percent_after)} used")
+    if missing:
+        told.append(f"{human_bytes(missing)} above the ceiling: nothing else may be deleted")
+    yield tag("p", word(title, kind), f" Ceiling {run.ceiling} %: {'; '.join(told)}.", class_="lead")
+    yield Bar(used=run.percent_after, kind=kind, ceiling=float(run.ceiling), fence=row.fence).drawn()
+    cycles = f" {human_bytes(run.first_cycle_bytes)} of it in the first cycle." if run.first_cycle_bytes < taken else ""
+    yield tag("p", "As of ", moment(run.taken_at), f" UTC.{cycles} A trim shrinks every replica.", class_="muted")
+
+
+def _losers(run: DryRun) -> Iterator[Html]:
+    loss = run.loss
+    if not run.knows_groups:
+        yield tag(
+            "p", word("READERS UNKNOWN", ODD), " A snapshot holds no consumer groups: the command below names them."
+        )
+        return
+    if loss.groups:
+        titles = (("Group", "path"), ("State", ""), ("Records at most", NUMBER), ("Topics", "path"))
+        caption = f"Who would lose records: {counted(len(loss.groups), 'group')} of {human_count(loss.asked_groups)}"
+        yield table(caption, titles, map(_group_loss, loss.groups), "stack")
+        yield tag("p", RESET_SENTENCE, class_="muted")
+    else:
+        yield tag("p", word("NOBODY LOSES", GOOD), f" {_nobody(loss)}")
+    for unknown in loss.unknown:
+        yield tag("p", word("UNKNOWN", ODD), f" {unknown.what}: {unknown.failure.message}")
+
+
+def _nobody(loss: BlastRadius) -> str:
+    return f"{counted(loss.asked_groups, 'consumer group')} asked; none has yet to read what would go."
+
+
+_TOPIC_TITLES = (
+    ("Topic", "path"),
+    ("Bytes", NUMBER),
+    ("Records at most", NUMBER),
+    ("Segments", NUMBER),
+    ("Partitions", NUMBER),
+    ("Oldest (UTC)", NAMED),
+    ("Newest (UTC)", NAMED),
+)
+_AGE_TITLES = (("Age", NAMED), ("Bytes", NUMBER), ("Segments", NUMBER))
+
+
+def _group_loss(loss: GroupLoss) -> tuple[Child, ...]:
+    return loss.group, loss.activity.value, human_count(loss.records), ", ".join(loss.topics)
+
+
+def _topic_loss(loss: TopicLoss) -> tuple[Child, ...]:
+    ages = (
+        moment(datetime.fromtimestamp(at / 1000, UTC)) if at >= 0 else "-" for at in (loss.oldest_ms, loss.newest_ms)
+    )
+    counts = map(human_count, (loss.records, loss.segments, loss.partitions))
     return loss.topic, human_bytes(loss.bytes), *counts, *ages
 
 
-def _topics(topics: Sequence[TopicOnDisk]) -> Html:
-    if not topics:
-        return tag("p", "It is not known which topics are here.", class_="muted")
-    titles = (("Topic", "path"), ("Bytes", NUMBER), ("Replicas", NUMBER))
-    rows = ((each.topic, human_bytes(each.bytes), human_count(each.replicas)) for each in topics)
-    return table("The largest first", titles, rows)
+def _spans(run: DryRun) -> Iterable[tuple[Child, ...]]:
+    for span in run.ages:
+        age = f"{human_span(span.from_ms / 1000)} to {human_span(span.to_ms / 1000)}"
+        yield age, human_bytes(span.bytes), human_count(span.segments)
+
+
+def _topics(seen: DiskSeen) -> Iterator[Html]:
+    if seen.topics_from:
+        yield tag("p", seen.topics_from, class_="muted")
+    if not seen.topics:
+        yield tag("p", "It is not known which topics are here.", class_="muted")
+        return
+    total, shown = seen.row.total_bytes, seen.topics[:_MOST_TOPICS]
+    columns: Mapping[tuple[str, str], list[Child]] = {
+        ("Topic", "path"): [each.topic for each in shown],
+        ("Here", NUMBER): [human_bytes(each.bytes) for each in shown],
+        ("Of disk", NUMBER): [human_percent(100 * each.bytes / total) if total else "-" for each in shown],
+        ("Growth/h", NUMBER): [_growth(each.growth_bytes_per_hour) for each in shown],
+        ("Replicas", NUMBER): [human_count(each.replicas) for each in shown],
+        ("Retention", NAMED): [each.retention for each in shown],
+        ("Oldest (UTC)", NAMED): [moment(each.oldest) if each.oldest is not None else "" for each in shown],
+        ("Readers", NAMED): [each.readers for each in shown],
+        ("Why it stays", "what"): [each.why for each in shown],
+    }
+    told = {title: cells for title, cells in columns.items() if any(cells)}
+    older = (
+        f"; {counted(len(seen.topics) - len(shown), 'more topic')} not shown" if len(seen.topics) > len(shown) else ""
+    )
+    yield table(f"The largest first{older}", list(told), zip(*told.values(), strict=True), "stack")
+
+
+def _growth(growth: float | None) -> str:
+    if growth is None:
+        return ""
+    return f"-{human_bytes(round(-growth))}" if growth < 0 else f"+{human_bytes(round(growth))}"

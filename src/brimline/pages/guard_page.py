@@ -1,6 +1,7 @@
 """A guard's own page: its ``/v1/state`` and its timeline, for a browser."""
 
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 from brimline.decide.admission import FenceCause
 from brimline.documents.guard_state import (
@@ -18,9 +19,11 @@ from brimline.documents.history import Timeline
 from brimline.model import FailureKind, counted, human_bytes, human_count, human_percent, human_span
 from brimline.pages.html import Child, Html, page, tag
 from brimline.pages.parts import BAD, GOOD, NUMBER, ODD, WARN, Bar, marks_key, moment, table, timeline, word
+from brimline.pages.volumes_page import ShownVolume
 
 _EVENTS = 100
-_SOON = 24 * 3600.0
+_DAY = 86_400.0
+_SOON = _DAY
 
 
 def guard_page(state: GuardState, history: Timeline) -> bytes:
@@ -85,13 +88,24 @@ def fence_percent(volume: VolumeDocument, state: GuardState) -> float | None:
     return min(float(state.limits.max_used_percent), 100.0 * (1 - state.limits.min_free_bytes / volume.total_bytes))
 
 
-def bar_of(volume: VolumeDocument, state: GuardState, *, is_small: bool = False) -> Bar:
-    return Bar(
-        used=volume.used_percent,
-        kind=volume_kind(volume),
+def shown_volume(volume: VolumeDocument, state: GuardState, cluster: str = "", url: str = "") -> ShownVolume:
+    """``url``: where the guard serves; empty on its own pages."""
+    seconds = volume.seconds_to_limit
+    down = "" if state.broker.failure is None else f"the broker does not answer: {state.broker.failure.message}; "
+    return ShownVolume(
+        cluster=cluster,
+        broker=state.broker.id,
+        device=volume.device,
+        log_dirs=volume.log_dirs,
+        state=state_word(volume).lower(),
+        why=f"{down}{outlook(volume)}",
+        used_percent=volume.used_percent,
+        total_bytes=volume.total_bytes,
+        usable_bytes=volume.usable_bytes,
+        days_to_full=None if seconds is None else seconds / _DAY,
         ceiling=None if state.reclaim is None else float(state.reclaim.ceiling_percent),
         fence=fence_percent(volume, state),
-        is_small=is_small,
+        href=f"{url}disk?{urlencode({'device': volume.device})}",
     )
 
 
@@ -128,15 +142,16 @@ def _disk(volume: VolumeDocument, state: GuardState) -> Html:
     sizes = f"{human_bytes(volume.usable_bytes)} usable of {human_bytes(volume.total_bytes)}"
     figures = f"{human_percent(volume.used_percent)} used, {sizes}" if volume.used_percent is not None else ""
     where = f" on {volume.mount_point}" if volume.mount_point else ""
+    row = shown_volume(volume, state)
     return tag(
         "li",
         tag(
             "div",
-            tag("h3", tag("span", ", ".join(volume.log_dirs), class_="path")),
+            tag("h3", tag("a", ", ".join(volume.log_dirs), class_="path", href=row.href)),
             tag("span", word(state_word(volume), volume_kind(volume)), f" {outlook(volume)}"),
             class_="top",
         ),
-        bar_of(volume, state).drawn(),
+        Bar(used=row.used_percent, kind=row.kind, ceiling=row.ceiling, fence=row.fence).drawn(),
         tag("p", figures, tag("span", f" device {volume.device}{where}", class_="muted")),
         (tag("p", sentence) for sentence in volume.would_do),
         class_="disk",
@@ -267,6 +282,6 @@ def _percentages(figures: PercentagesDocument) -> Html:
 
 
 def _links(state: GuardState) -> list[Child]:
-    pages = (("/metrics", "metrics"), ("/v1/state", "state as JSON"), ("/v1/history", "history as JSON"))
+    pages = (("metrics", "metrics"), ("v1/state", "state as JSON"), ("v1/history", "history as JSON"))
     links = [[tag("a", text, href=path), " · "] for path, text in pages]
     return [links, f"Brimline {state.guard.version}, {state.guard.config}"]

@@ -1,8 +1,9 @@
 """HTML that is safe to put together: whatever is not made here is escaped, and nothing is loaded from anywhere.
 
 **Invariant.** A name from outside (topic, client, log dir) is text on every page. The one way to markup is ``tag``,
-which escapes what it is given. The policy that goes with every page allows no script, no frame and no request but for
-the page itself; its one style sheet is within the page, and allowed by its hash.
+which escapes what it is given. The policy that goes with every page allows no frame, no inline script and no request
+but to the server itself; its one style sheet is within the page, and allowed by its hash. The one script is a file of
+this package: it moves the ceiling slider, and every page works without it.
 """
 
 import base64
@@ -12,11 +13,15 @@ from html import escape
 from importlib.resources import files
 from typing import TypeAlias
 
+SCRIPT_PATH = "/brimline.js"
+SCRIPT = files("brimline.pages").joinpath("brimline.js").read_bytes()
+SCRIPT_TYPE = "text/javascript; charset=utf-8"
 STYLE = files("brimline.pages").joinpath("style.css").read_text(encoding="utf-8")
 _STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": f"default-src 'none'; script-src 'self'; connect-src 'self'; "
+    f"style-src 'sha256-{_STYLE_HASH}'; img-src data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
@@ -31,6 +36,7 @@ class Html(str):
     __slots__ = ()
 
 
+STYLE_TAG = Html(f"<style>{STYLE}</style>")
 Child: TypeAlias = "str | int | float | Iterable[Child] | None"
 
 
@@ -54,11 +60,18 @@ def page(title: str, *body: Child) -> bytes:
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
         tag("link", rel="icon", href="data:,"),
-        Html(f"<style>{STYLE}</style>"),
+        STYLE_TAG,
+        # Relative, as all links are: a reverse proxy may serve the pages below a path of its own
+        tag("script", src=SCRIPT_PATH[1:], defer=True),
     )
     skip = tag("a", "Skip to the content", href="#content", class_="skip")
     whole = tag("html", head, tag("body", skip, body), lang="en")
     return f"<!doctype html>\n{whole}\n".encode("utf-8", "replace")
+
+
+def fragment(*parts: Child) -> bytes:
+    """What a script puts into a page that is there already."""
+    return "".join(map(_markup, parts)).encode("utf-8", "replace")
 
 
 def _markup(child: Child) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from brimline.documents.history import Happening, Timeline
 from brimline.model import counted, human_percent
 from brimline.model.times import time_text
-from brimline.pages.html import Child, Html, tag
+from brimline.pages.html import Child, Html, page, tag
 
 GOOD, WARN, BAD, ODD = "good", "warn", "bad", "odd"
 """Classes of the style sheet: has room, look at it, full, not known."""
@@ -65,11 +65,9 @@ def marks_key() -> Html:
 
     return tag(
         "p",
-        mark("ceiling"),
-        "ceiling: the oldest segments go  ",
-        mark("fence"),
-        "full: writes are refused",
-        class_="muted",
+        tag("span", mark("ceiling"), "ceiling: the oldest segments go"),
+        tag("span", mark("fence"), "full: writes are refused"),
+        class_="muted keys",
     )
 
 
@@ -87,6 +85,11 @@ def table(caption: str, titles: Sequence[tuple[str, str]], rows: Iterable[Sequen
 
 def _cell(cell: Child, title: str, column: str) -> Html:
     return tag("td", cell, class_=column or None, data_title=title if column in (NUMBER, NAMED) else None)
+
+
+def problem_page(sentence: str) -> bytes:
+    back = tag("p", tag("a", "All disks", href="./"))
+    return page("Brimline", tag("main", tag("h1", "Brimline"), tag("p", sentence), back, id="content"))
 
 
 def timeline(history: Timeline, most: int) -> Html:

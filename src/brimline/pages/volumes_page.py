@@ -78,11 +78,11 @@ class VolumeFilter:
     def chosen(
         self, rows: Sequence[ShownVolume], places: Collection[tuple[str, int, str]] | None = None
     ) -> list[ShownVolume]:
-        """``places``: cluster, broker and log dir of each replica of the topic, where one is named."""
+        """In their order. ``places``: cluster, broker and log dir of each replica of the topic, where one is named."""
         most = _number(self.days)
         return [
             row
-            for row in sorted(rows, key=lambda row: row.urgency)
+            for row in rows
             if self.cluster in ("", row.cluster)
             and self.broker in ("", str(row.broker))
             and (most is None or row.state == "full" or (row.days_to_full is not None and row.days_to_full <= most))
@@ -100,13 +100,14 @@ class VolumeFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumesSeen:
-    """``has_topics``: whether it is known which topic is where. ``remarks``: what could not be learned."""
+    """``rows``: the most urgent first. ``is_fleet``: it is known which topic is where, and there is a what-if.
+    ``remarks``: what could not be learned."""
 
     title: str
     about: str
     rows: Sequence[ShownVolume]
     remarks: Sequence[str] = ()
-    has_topics: bool = False
+    is_fleet: bool = False
     history: Timeline | None = None
 
 
@@ -122,6 +123,9 @@ def volumes_page(
             tag("p", _verdict(seen.rows), class_="lead"),
             tag("p", seen.about, class_="muted"),
             (tag("p", word("UNKNOWN", ODD), f" {remark}") for remark in seen.remarks),
+            tag("nav", tag("a", "What if the limits were others?", href="what-if"), aria_label="More")
+            if seen.is_fleet
+            else None,
         ),
         tag("main", _form(seen, wanted), _volumes(chosen, len(seen.rows), wanted), _events(seen), id="content"),
         tag("footer", "Brimline shows and changes nothing here."),
@@ -150,11 +154,19 @@ def _form(seen: VolumesSeen, wanted: VolumeFilter) -> Html:
     )
     fields: list[Child] = [tag("label", "Cluster", cluster)] if len(clusters) > 1 else []
     fields.append(tag("label", "Broker", tag("input", name="broker", value=wanted.broker, inputmode="numeric", size=8)))
-    if seen.has_topics:
+    if seen.is_fleet:
         fields.append(tag("label", "Topic", tag("input", name="topic", value=wanted.topic, size=24)))
     days = tag("input", name="days", value=wanted.days, type="number", min=0, step="any")
     fields.append(tag("label", "Full within days", days))
-    return tag("form", fields, tag("button", "Show", type="submit"), method="get", action="/", aria_label="Filter")
+    return tag(
+        "form",
+        fields,
+        tag("button", "Show", type="submit"),
+        method="get",
+        action="./",
+        role="search",
+        aria_label="Filter",
+    )
 
 
 def _volumes(chosen: Sequence[ShownVolume], total: int, wanted: VolumeFilter) -> Iterator[Html]:

@@ -4,16 +4,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from brimline.documents.guard_state import GuardState, VolumeDocument
+from brimline.documents.guard_state import GuardState
 from brimline.documents.history import Happening, Timeline
 from brimline.guard.client import fetch_history, fetch_state
 from brimline.model import BrimlineError
-from brimline.pages.guard_page import fence_percent, outlook, state_word
+from brimline.pages.guard_page import shown_volume
 from brimline.pages.volumes_page import ShownVolume
 
 PATIENCE = 3.0
 _AT_ONCE = 32
-_DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,24 +77,5 @@ def _rows(answer: GuardAnswer, cluster: str) -> list[ShownVolume]:
                 cluster=cluster, broker=None, device=answer.url, log_dirs=(), state="unknown", why=answer.problem
             )
         ]
-    return [_row(volume, state, answer.url, cluster) for volume in state.volumes]
-
-
-def _row(volume: VolumeDocument, state: GuardState, url: str, cluster: str) -> ShownVolume:
-    seconds = volume.seconds_to_limit
-    down = "" if state.broker.failure is None else f"the broker does not answer: {state.broker.failure.message}; "
-    return ShownVolume(
-        cluster=cluster,
-        broker=state.broker.id,
-        device=volume.device,
-        log_dirs=volume.log_dirs,
-        state=state_word(volume).lower(),
-        why=f"{down}{outlook(volume)}",
-        used_percent=volume.used_percent,
-        total_bytes=volume.total_bytes,
-        usable_bytes=volume.usable_bytes,
-        days_to_full=None if seconds is None else seconds / _DAY,
-        ceiling=None if state.reclaim is None else float(state.reclaim.ceiling_percent),
-        fence=fence_percent(volume, state),
-        href=f"{url.rstrip('/')}/",
-    )
+    base = f"{answer.url.rstrip('/')}/"
+    return [shown_volume(volume, state, cluster, base) for volume in state.volumes]

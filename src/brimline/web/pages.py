@@ -6,15 +6,17 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 from brimline.documents.history import Timeline
-from brimline.guard.http import HttpRequest, HttpResponse, html_response
+from brimline.guard.http import SCRIPT_RESPONSE, HttpRequest, HttpResponse, disk_response, html_response
 from brimline.model import BrimlineError, counted
-from brimline.pages.disk_page import HIGHEST_CEILING, LOWEST_CEILING, DiskSeen, disk_page
-from brimline.pages.html import page, tag
+from brimline.pages.disk_page import DiskQuery, DiskSeen
+from brimline.pages.html import SCRIPT_PATH
+from brimline.pages.parts import problem_page
 from brimline.pages.volumes_page import ShownVolume, VolumeFilter, VolumesSeen, volumes_page
 from brimline.web.access import Access
 from brimline.web.guards import Ask, GuardAnswer, ask_guard, ask_guards, history_of, rows_of
 
 _MOST_FIELDS = 20
+Query = Mapping[str, str]
 
 
 class Fleet:
@@ -26,13 +28,19 @@ class Fleet:
     def places_of(self, topic: str) -> set[tuple[str, int, str]]:
         return set()
 
-    def disk(self, cluster: str, broker: int, device: str, ceiling: int | None) -> DiskSeen:
+    def disk(self, query: DiskQuery) -> DiskSeen:
         raise BrimlineError("there is no warehouse here: start brimline web with --warehouse")
+
+    def what_if(self, query: Query) -> bytes:
+        raise BrimlineError("there is no warehouse here: start brimline web with --warehouse")
+
+    def close(self) -> None:
+        """What is under way is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPages:
-    """Guards are asked anew for every page; a warehouse is read at most every half minute."""
+    """Guards are asked anew for every page; of a warehouse what is new."""
 
     access: Access
     guards: Sequence[str] = ()
@@ -44,27 +52,34 @@ class WebPages:
         refused = self.access.refusal(request)
         if refused is not None:
             return refused
-        made: Mapping[str, Callable[[Mapping[str, str]], bytes]] = {"/": self._volumes, "/disk": self._disk}
+        fleet = self.fleet or Fleet()
+        made: Mapping[str, Callable[[], HttpResponse]] = {
+            "/": lambda: html_response(self._volumes(_fields(request), fleet)),
+            "/disk": lambda: disk_response(request.query, fleet.disk),
+            "/what-if": lambda: html_response(fleet.what_if(_fields(request))),
+            SCRIPT_PATH: lambda: SCRIPT_RESPONSE,
+        }
         make = made.get(request.path)
         if make is None:
-            return html_response(_problem("There is no such page."), HTTPStatus.NOT_FOUND)
+            return html_response(problem_page("There is no such page."), HTTPStatus.NOT_FOUND)
         try:
-            return html_response(make(dict(parse_qsl(request.query, max_num_fields=_MOST_FIELDS))))
+            return make()
         except BrimlineError as error:
-            return html_response(_problem(str(error)), HTTPStatus.SERVICE_UNAVAILABLE)
+            return html_response(problem_page(str(error)), HTTPStatus.SERVICE_UNAVAILABLE)
         except ValueError as error:
-            return html_response(_problem(f"That cannot be shown: {error}."), HTTPStatus.BAD_REQUEST)
+            return html_response(problem_page(f"That cannot be shown: {error}."), HTTPStatus.BAD_REQUEST)
 
-    def _volumes(self, query: Mapping[str, str]) -> bytes:
+    def _volumes(self, query: Query, fleet: Fleet) -> bytes:
         wanted = VolumeFilter.of(query)
         answers = ask_guards(self.guards, self.ask) if self.guards else []
-        fleet = self.fleet or Fleet()
+        of_guards, of_fleet = rows_of(answers, self.cluster), fleet.rows()
         seen = VolumesSeen(
             title=self.cluster or ("Cluster" if self.fleet is None else "Fleet"),
             about=self._about(answers),
-            rows=[*rows_of(answers, self.cluster), *fleet.rows()],
+            # Those of a fleet come in order
+            rows=sorted([*of_guards, *of_fleet], key=lambda row: row.urgency) if of_guards else of_fleet,
             remarks=[answer.problem for answer in answers if answer.state is None],
-            has_topics=self.fleet is not None,
+            is_fleet=self.fleet is not None,
             history=_history(answers),
         )
         return volumes_page(seen, wanted, fleet.places_of(wanted.topic) if wanted.topic else None)
@@ -73,20 +88,11 @@ class WebPages:
         asked = f"{counted(len(answers), 'guard')}, asked just now. " if answers else ""
         return asked + ("" if self.fleet is None else "The warehouse, as the last run of brimline fleet left it.")
 
-    def _disk(self, query: Mapping[str, str]) -> bytes:
-        """Raises ``ValueError`` for a broker or a ceiling that is no number."""
-        ceiling = int(query["ceiling"]) if query.get("ceiling") else None
-        if ceiling is not None and not LOWEST_CEILING <= ceiling <= HIGHEST_CEILING:
-            raise ValueError(f"a ceiling is from {LOWEST_CEILING} to {HIGHEST_CEILING}")
-        fleet = self.fleet or Fleet()
-        broker = int(query.get("broker", ""))
-        return disk_page(fleet.disk(query.get("cluster", ""), broker, query.get("device", ""), ceiling))
+
+def _fields(request: HttpRequest) -> Query:
+    """Raises ``ValueError`` for too many."""
+    return dict(parse_qsl(request.query, max_num_fields=_MOST_FIELDS))
 
 
 def _history(answers: Sequence[GuardAnswer]) -> Timeline | None:
     return history_of(answers) if answers else None
-
-
-def _problem(sentence: str) -> bytes:
-    back = tag("p", tag("a", "All volumes", href="/"))
-    return page("Brimline", tag("main", tag("h1", "Brimline"), tag("p", sentence), back, id="content"))

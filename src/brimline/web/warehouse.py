@@ -2,35 +2,74 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
+from brimline.decide.reclaim.dry_run import DryRun, dry_run
 from brimline.fleet.planner.broker_snapshot import BrokerSnapshot, read_broker_at
-from brimline.fleet.planner.rows import plan_rows
+from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.session.errors import FleetError
-from brimline.fleet.simulate.what_if import WhatIf
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.show import NoTable, TableLook, look_at
+from brimline.fleet.tables.manifest import newest_files
+from brimline.fleet.tables.show import NoTable, TableLook, look_at, version_of
 from brimline.landing.seal import BadSnapshot
 from brimline.model import human_bytes, used_percent
 from brimline.model.reclaim import CEILING_OFF
 from brimline.pages.chart import Expectation, Reading, UseChart
-from brimline.pages.disk_page import DiskSeen, DryRun, TopicOnDisk, TopicTaken
+from brimline.pages.disk_page import DiskQuery, DiskSeen, TopicOnDisk
 from brimline.pages.volumes_page import ShownVolume
 from brimline.web.pages import Fleet
+from brimline.web.what_if import WhatIfs
 
-_KEPT_SECONDS = 30.0
-"""Gold tables change when a run ends."""
+_LOOK_AGAIN = 2.0
+"""Seconds: whether a table has a new version is not asked more often."""
 _SOON_DAYS = 7.0
-_TOPICS = 25
 _READINGS = 5000
-_DEFAULT_CEILING = 80
+_KEPT_SNAPSHOTS = 4
 _Row = Mapping[str, Any]
 _Key = tuple[str, int, str]
+_GOLD = (Table.VOLUME_PRESSURE, Table.FORECAST)
+_PRESSURE_COLUMNS = (
+    c.CLUSTER_ID,
+    c.BROKER_ID,
+    c.LOG_DIR,
+    c.DEVICE,
+    c.STATE,
+    c.USED_PERCENT,
+    c.TOTAL_BYTES,
+    c.USABLE_BYTES,
+    c.BREACHES,
+    c.FAILURE,
+    c.MAX_USED_PERCENT,
+    c.MIN_FREE_BYTES,
+    c.CEILING_PERCENT,
+    c.TAKEN_AT,
+    c.IS_STALE,
+)
+_FORECAST_COLUMNS = (
+    c.CLUSTER_ID,
+    c.BROKER_ID,
+    c.DEVICE,
+    c.OUTLOOK,
+    c.DAYS_TO_FULL,
+    c.SOONEST_DAYS,
+    c.LATEST_DAYS,
+    c.GROWTH_BYTES_PER_DAY,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Known:
+    """What two gold tables say, for as long as they are the same."""
+
+    versions: tuple[int | None, ...]
+    rows: Sequence[ShownVolume]
+    by_key: Mapping[_Key, ShownVolume]
+    forecasts: Mapping[_Key, _Row]
 
 
 class FleetSource(Fleet):
@@ -39,43 +78,60 @@ class FleetSource(Fleet):
     def __init__(self, warehouse: str, seconds: Callable[[], float] = time.monotonic) -> None:
         self.warehouse = warehouse
         self._seconds = seconds
-        self._kept: tuple[float, list[ShownVolume], dict[_Key, _Row]] | None = None
+        self._kept: tuple[float, _Known] | None = None
+        self._what_ifs = WhatIfs(warehouse, self._files)
+        self._snapshot = lru_cache(_KEPT_SNAPSHOTS)(read_broker_at)
 
-    def rows(self) -> list[ShownVolume]:
-        return self._known()[0]
+    def rows(self) -> Sequence[ShownVolume]:
+        """The most urgent first."""
+        return self._known().rows
 
     def places_of(self, topic: str) -> set[_Key]:
         found = self._table(Table.RETENTION_PRESSURE, (c.CLUSTER_ID, c.BROKER_ID, c.LOG_DIR), {c.TOPIC: topic})
         return {(row[c.CLUSTER_ID], row[c.BROKER_ID], row[c.LOG_DIR]) for row in found}
 
-    def disk(self, cluster: str, broker: int, device: str, ceiling: int | None) -> DiskSeen:
-        """Raises ``FleetError`` for one that is not there."""
-        rows, forecasts = self._known()
-        row = next(
-            (each for each in rows if (each.cluster, each.broker, each.device) == (cluster, broker, device)), None
-        )
+    def disk(self, query: DiskQuery) -> DiskSeen:
+        """Raises ``FleetError`` for one that is not there, ``ValueError`` for a broker that is no number."""
+        known, key = self._known(), (query.cluster, int(query.broker), query.device)
+        row = known.by_key.get(key)
         if row is None:
-            raise FleetError(f"the warehouse has no device {device} of broker {broker} of cluster {cluster}")
-        wanted = ceiling if ceiling is not None else round(row.ceiling) if row.ceiling is not None else _DEFAULT_CEILING
-        return DiskSeen(
-            row=row,
-            chart=self._chart(row, forecasts.get((cluster, broker, device))),
-            topics=self._topics(row),
-            dry_run=self._dry_run(row, wanted),
-            ceiling=wanted,
-        )
+            raise FleetError(
+                f"the warehouse has no device {query.device} of broker {query.broker} of cluster {query.cluster}"
+            )
+        ceiling = query.ceiling_for(row.ceiling)
+        seen = DiskSeen(row=row, ceiling=ceiling, dry_run=self._dry_run(row, ceiling))
+        if query.only_plan:
+            return seen
+        forecast = known.forecasts.get(key)
+        chart = use_chart(self._readings(key), forecast, fence=row.fence, ceiling=row.ceiling)
+        return replace(seen, chart=chart, topics=self._topics(row))
 
-    def _known(self) -> tuple[list[ShownVolume], dict[_Key, _Row]]:
+    def what_if(self, query: Mapping[str, str]) -> bytes:
+        return self._what_ifs.answer(query)
+
+    def close(self) -> None:
+        self._what_ifs.close()
+
+    def _files(self) -> Sequence[SnapshotFile]:
+        return newest_files(self.warehouse)
+
+    def _known(self) -> _Known:
         kept, now = self._kept, self._seconds()
-        if kept is None or now > kept[0] + _KEPT_SECONDS:
-            forecasts = {
-                (row[c.CLUSTER_ID], row[c.BROKER_ID], row[c.DEVICE]): row for row in self._table(Table.FORECAST)
-            }
-            kept = self._kept = (now, _volumes(self._table(Table.VOLUME_PRESSURE), forecasts), forecasts)
-        return kept[1], kept[2]
+        if kept is not None and now < kept[0] + _LOOK_AGAIN:
+            return kept[1]
+        versions = tuple(version_of(self.warehouse, table) for table in _GOLD)
+        if kept is None or kept[1].versions != versions:
+            forecasts = {_key(row): row for row in self._table(Table.FORECAST, _FORECAST_COLUMNS)}
+            rows = _volumes(self._table(Table.VOLUME_PRESSURE, _PRESSURE_COLUMNS), forecasts)
+            by_key = {(row.cluster, row.broker or 0, row.device): row for row in rows}
+            known = _Known(versions=versions, rows=rows, by_key=by_key, forecasts=forecasts)
+        else:
+            known = kept[1]
+        self._kept = now, known
+        return known
 
     def _table(
-        self, table: Table, columns: Sequence[str] = (), equal: Mapping[str, str | int] | None = None, **look: Any
+        self, table: Table, columns: Sequence[str], equal: Mapping[str, str | int] | None = None, **look: Any
     ) -> list[_Row]:
         """A table that was never written is empty."""
         try:
@@ -84,35 +140,23 @@ class FleetSource(Fleet):
             return []
         return [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
 
-    def _chart(self, row: ShownVolume, forecast: _Row | None) -> UseChart | None:
-        assert row.broker is not None
-        where: dict[str, str | int] = {c.CLUSTER_ID: row.cluster, c.BROKER_ID: row.broker, c.DEVICE: row.device}
+    def _readings(self, key: _Key) -> list[Reading]:
+        """Of every log dir of a device the same: each moment once, the oldest first."""
+        where: dict[str, str | int] = {c.CLUSTER_ID: key[0], c.BROKER_ID: key[1], c.DEVICE: key[2]}
         columns = (c.TAKEN_AT, c.TOTAL_BYTES, c.USABLE_BYTES)
         found = self._table(Table.VOLUMES, columns, where, sort=((c.TAKEN_AT, True),), limit=_READINGS)
-        readings = [
-            Reading(each[c.TAKEN_AT], used_percent(each[c.TOTAL_BYTES], each[c.USABLE_BYTES]))
-            for each in reversed(found)
-            if each[c.TOTAL_BYTES] and each[c.USABLE_BYTES] is not None
-        ]
-        if not readings:
-            return None
-        days = None if forecast is None else forecast[c.DAYS_TO_FULL]
-        expected = (
-            None
-            if forecast is None or days is None
-            else Expectation(days=days, soonest=forecast[c.SOONEST_DAYS], latest=forecast[c.LATEST_DAYS])
-        )
-        return UseChart(readings=readings, fence=row.fence, ceiling=row.ceiling, expected=expected)
+        return readings_of((row[c.TAKEN_AT], row[c.TOTAL_BYTES], row[c.USABLE_BYTES]) for row in found)
 
     def _topics(self, row: ShownVolume) -> list[TopicOnDisk]:
         assert row.broker is not None
         where: dict[str, str | int] = {c.CLUSTER_ID: row.cluster, c.BROKER_ID: row.broker}
+        columns = (c.TOPIC, c.LOG_DIR, c.SIZE_BYTES)
         sums: defaultdict[str, list[int]] = defaultdict(list)
-        for each in self._table(Table.RETENTION_PRESSURE, (c.TOPIC, c.LOG_DIR, c.SIZE_BYTES), where):
+        for each in self._table(Table.RETENTION_PRESSURE, columns, where):
             if each[c.LOG_DIR] in row.log_dirs:
                 sums[each[c.TOPIC]].append(each[c.SIZE_BYTES] or 0)
         topics = (TopicOnDisk(topic=name, replicas=len(sizes), bytes=sum(sizes)) for name, sizes in sums.items())
-        return sorted(topics, key=lambda each: (-each.bytes, each.topic))[:_TOPICS]
+        return sorted(topics, key=lambda each: (-each.bytes, each.topic))
 
     def _dry_run(self, row: ShownVolume, ceiling: int) -> DryRun | str:
         assert row.broker is not None
@@ -126,45 +170,41 @@ class FleetSource(Fleet):
             return "no snapshot with segments of this broker was taken in: what would go is not known here"
         taken_at, path = max(found)
         try:
-            return dry_run(read_broker_at(path), row.log_dirs, ceiling, taken_at)
+            broker = self._snapshot(path)
+            devices = [row_of for row_of in range(len(broker.tables.devices)) if _is_same(broker, row_of, row)]
+            if not devices:
+                return "its newest snapshot with segments does not have this disk"
+            return dry_run(broker.tables, devices[0], ceiling, taken_at)
         except (BadSnapshot, ValueError) as error:
             return f"the snapshot {path} cannot be used: {error}"
 
 
-def dry_run(broker: BrokerSnapshot, log_dirs: Sequence[str], ceiling: int, taken_at: datetime) -> DryRun | str:
-    """The guard's own planner, with another ceiling. Raises ``ValueError`` for tables that contradict each other."""
-    changed = replace(broker, tables=WhatIf(ceiling_percent=ceiling).applied(broker.tables))
-    rows = [row for row in plan_rows(changed).to_pylist() if set(row[c.DEVICE_LOG_DIRS] or ()) & set(log_dirs)]
-    if not rows:
-        return "its newest snapshot with segments does not have this disk"
-    device = rows[0]
-    topics: defaultdict[str, list[_Row]] = defaultdict(list)
-    for row in rows:
-        if row[c.TAKEN_SEGMENTS] is not None:
-            topics[row[c.TOPIC]].append(row)
-    losses = (_loss(topic, trims) for topic, trims in topics.items())
-    return DryRun(
-        ceiling=ceiling,
-        taken_at=taken_at,
-        outcome=device[c.DEVICE_OUTCOME],
-        total_bytes=device[c.DEVICE_TOTAL_BYTES],
-        used_bytes=device[c.DEVICE_USED_BYTES],
-        going_bytes=device[c.DEVICE_GOING_BYTES] or 0,
-        taken_bytes=device[c.DEVICE_TAKEN_BYTES] or 0,
-        missing_bytes=device[c.DEVICE_MISSING_BYTES] or 0,
-        topics=sorted(losses, key=lambda each: (-each.bytes, each.topic)),
-    )
+def _is_same(broker: BrokerSnapshot, device: int, row: ShownVolume) -> bool:
+    return bool(set(broker.log_dirs_of(device)) & set(row.log_dirs))
 
 
-def _loss(topic: str, trims: Sequence[_Row]) -> TopicTaken:
-    return TopicTaken(
-        topic=topic,
-        partitions=len(trims),
-        segments=sum(each[c.TAKEN_SEGMENTS] for each in trims),
-        bytes=sum(each[c.TAKEN_BYTES] for each in trims),
-        oldest=min((each[c.OLDEST_AT] for each in trims if each[c.OLDEST_AT] is not None), default=None),
-        newest=max((each[c.NEWEST_AT] for each in trims if each[c.NEWEST_AT] is not None), default=None),
+def readings_of(found: Iterable[tuple[Any, Any, Any]]) -> list[Reading]:
+    """From moments, total and usable bytes, in any order; what could not be read is left out."""
+    known = {at: used_percent(total, usable) for at, total, usable in found if total and usable is not None}
+    return [Reading(at, percent) for at, percent in sorted(known.items())]
+
+
+def use_chart(
+    readings: Sequence[Reading], forecast: _Row | None, *, fence: float | None, ceiling: float | None = None
+) -> UseChart | None:
+    if not readings:
+        return None
+    days = None if forecast is None else forecast[c.DAYS_TO_FULL]
+    expected = (
+        None
+        if forecast is None or days is None
+        else Expectation(days=days, soonest=forecast[c.SOONEST_DAYS], latest=forecast[c.LATEST_DAYS])
     )
+    return UseChart(readings=readings, fence=fence, ceiling=ceiling, expected=expected)
+
+
+def _key(row: _Row) -> _Key:
+    return row[c.CLUSTER_ID], row[c.BROKER_ID], row[c.DEVICE]
 
 
 def _volumes(pressure: Sequence[_Row], forecasts: Mapping[_Key, _Row]) -> list[ShownVolume]:
@@ -172,7 +212,8 @@ def _volumes(pressure: Sequence[_Row], forecasts: Mapping[_Key, _Row]) -> list[S
     devices: defaultdict[_Key, list[_Row]] = defaultdict(list)
     for row in pressure:
         devices[row[c.CLUSTER_ID], row[c.BROKER_ID], row[c.DEVICE] or row[c.LOG_DIR]].append(row)
-    return [_volume(key, rows, forecasts.get(key)) for key, rows in devices.items()]
+    found = [_volume(key, rows, forecasts.get(key)) for key, rows in devices.items()]
+    return sorted(found, key=lambda row: row.urgency)
 
 
 def _volume(key: _Key, rows: Sequence[_Row], forecast: _Row | None) -> ShownVolume:
@@ -195,7 +236,7 @@ def _volume(key: _Key, rows: Sequence[_Row], forecast: _Row | None) -> ShownVolu
         days_to_full=days,
         ceiling=float(row[c.CEILING_PERCENT]) if row[c.CEILING_PERCENT] < CEILING_OFF else None,
         fence=None if limits is None else min(limits),
-        href="/disk?" + urlencode({"cluster": cluster, "broker": broker, "device": device}),
+        href="disk?" + urlencode({"cluster": cluster, "broker": broker, "device": device}),
     )
 
 
@@ -206,16 +247,12 @@ def _why(row: _Row, forecast: _Row | None) -> str:
     if row[c.BREACHES]:
         parts.append(f"over {row[c.BREACHES]}")
     if forecast is not None and forecast[c.DAYS_TO_FULL] is not None and forecast[c.GROWTH_BYTES_PER_DAY]:
-        grows = f"grows {human_bytes(int(forecast[c.GROWTH_BYTES_PER_DAY]))} a day"
         soonest, latest = forecast[c.SOONEST_DAYS], forecast[c.LATEST_DAYS]
-        latest_text = "never" if latest is None else f"{latest:.1f} days"
-        parts.append(
-            grows
-            if soonest is None
-            else f"{grows}; full after {soonest:.1f} days at the soonest, {latest_text} at the latest"
-        )
+        until = "or never" if latest is None else f"to {latest:.0f} days"
+        between = "" if soonest is None else f", full in {soonest:.0f} {until}"
+        parts.append(f"+{human_bytes(int(forecast[c.GROWTH_BYTES_PER_DAY]))} a day{between}")
     elif forecast is not None:
         parts.append(forecast[c.OUTLOOK])
     if row[c.IS_STALE]:
-        parts.append(f"last seen {row[c.TAKEN_AT]:%Y-%m-%d %H:%M} UTC")
+        parts.append(f"seen {row[c.TAKEN_AT]:%m-%d %H:%M}")
     return "; ".join(parts)

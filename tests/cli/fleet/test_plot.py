@@ -1,5 +1,6 @@
 """``fleet plot`` as a command, on tables that no Spark was needed for: a picture that any browser reads."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -53,10 +54,15 @@ def volumes(broker: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
-    rows = [forecast_row(1), forecast_row(2, outlook="too-short", days_to_full=None, soonest_days=None)]
+    unsure = {"outlook": "too-short", "days_to_full": None, "soonest_days": None}
+    rows = [
+        forecast_row(1),
+        forecast_row(2, **unsure),
+        forecast_row(3, device="/dev/sdc", log_dirs_of_device="/data/c"),
+    ]
     schema = to_arrow_schema(FORECAST, timezone="UTC")
     write_deltalake(str(tmp_path / "forecast"), pa.Table.from_pylist(rows, schema=schema))
-    write_deltalake(str(tmp_path / "volumes"), pa.Table.from_pylist(volumes(1)))
+    write_deltalake(str(tmp_path / "volumes"), pa.Table.from_pylist([*volumes(1), *volumes(2)]))
     return tmp_path
 
 
@@ -68,22 +74,28 @@ def drawn(text: str) -> ET.Element:
     return ET.fromstring(text)
 
 
+def _points(picture: ET.Element, kind: str) -> list[str]:
+    (path,) = [each for each in picture.iter(f"{SVG}path") if each.get("class") == kind]
+    return re.findall(r"[\d.]+,[\d.]+", path.get("d") or "")
+
+
 def test_every_reading_is_drawn_once_and_the_line_ahead_meets_the_limit(
     warehouse: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = plot(warehouse, "/data/b", "--broker", "1")
 
     picture = drawn(capsys.readouterr().out)
-    (readings,) = picture.iter(f"{SVG}polyline")
-    limit, ahead = [each for each in picture.iter(f"{SVG}line") if each.get("stroke-dasharray")]
+    used, ahead = (_points(picture, kind) for kind in ("used", "middle"))
+    (limit,) = [each for each in picture.iter(f"{SVG}line") if each.get("class") == "limit"]
     texts = [each.text for each in picture.iter(f"{SVG}text")]
     assert code == 0
-    assert len(str(readings.get("points")).split()) == 5
-    assert ahead.get("y2") == limit.get("y1")
+    assert len(used) == 5
+    assert ahead[0] == used[-1]
+    assert ahead[-1].partition(",")[2] == limit.get("y1")
     assert texts[:2] == ["broker 1 of c<1>: /data/a, /data/b", "filling: full in 10.0 days (8.0 to 12.0)"]
 
 
-def test_a_volume_without_a_forecast_or_readings_is_drawn_too(warehouse: Path, tmp_path: Path) -> None:
+def test_a_volume_without_a_forecast_is_drawn_too(warehouse: Path, tmp_path: Path) -> None:
     out = tmp_path / "volume.svg"
 
     code = plot(warehouse, "/dev/sdb", "--broker", "2", "--cluster", "c<1>", "--out", str(out))
@@ -93,9 +105,14 @@ def test_a_volume_without_a_forecast_or_readings_is_drawn_too(warehouse: Path, t
 
 
 @pytest.mark.parametrize(
-    ("volume", "said"), [("/nowhere", "no forecast of /nowhere"), ("/data/a", "2 volumes match /data/a")]
+    ("volume", "said"),
+    [
+        ("/nowhere", "no forecast of /nowhere"),
+        ("/data/a", "2 volumes match /data/a"),
+        ("/data/c", "no reading of /data/c is kept"),
+    ],
 )
-def test_which_volume_is_meant_must_be_clear(
+def test_what_cannot_be_drawn_is_a_sentence(
     warehouse: Path, capsys: pytest.CaptureFixture[str], volume: str, said: str
 ) -> None:
     assert plot(warehouse, volume) == 1

@@ -9,7 +9,9 @@ from brimline.cli.fleet.command import WAREHOUSE_HELP
 from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
-    from brimline.cli.fleet.forecast_svg import Picture
+    from collections.abc import Mapping
+    from typing import Any
+
     from brimline.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -25,7 +27,7 @@ examples:
 
 exit codes:
   0    drawn
-  1    no such volume, several of that name, or a table cannot be read"""
+  1    no such volume, no reading of it, several of that name, or a table cannot be read"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -47,9 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.shared.exit_codes import ExitCode
 
     check_installed("plot")
-    from brimline.cli.fleet.forecast_svg import svg
-
-    text = svg(_picture(args))
+    text = _drawn(args)
     if args.out is None:
         sys.stdout.write(text)
     else:
@@ -57,27 +57,34 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _picture(args: argparse.Namespace) -> "Picture":
-    from datetime import datetime
-
-    from brimline.cli.fleet.forecast_svg import Picture
+def _drawn(args: argparse.Namespace) -> str:
+    from brimline.fleet.session.errors import FleetError
     from brimline.fleet.tables.catalogue import Table
     from brimline.fleet.tables.show import TableLook, look_at
+    from brimline.web.warehouse import readings_of, use_chart
 
     row = _forecast(args)
-    device = {name: str(row[name]) for name in ("cluster_id", "device")}
-    look = TableLook(
-        columns=("taken_at", "total_bytes", "usable_bytes"), equal={**device, "broker_id": int(str(row["broker_id"]))}
+    equal = {"cluster_id": row["cluster_id"], "broker_id": row["broker_id"], "device": row["device"]}
+    look = TableLook(columns=("taken_at", "total_bytes", "usable_bytes"), equal=equal)
+    readings = readings_of(
+        (at, total, usable) for at, total, usable in look_at(args.warehouse, Table.VOLUMES, look).rows
     )
-    readings = {
-        (at, total - usable)
-        for at, total, usable in look_at(args.warehouse, Table.VOLUMES, look).rows
-        if isinstance(at, datetime) and isinstance(total, int) and isinstance(usable, int)
-    }
-    return Picture(row=row, readings=sorted(readings))
+    limit, total = row["limit_bytes"], row["total_bytes"]
+    chart = use_chart(readings, row, fence=100 * limit / total if limit is not None and total else None)
+    if chart is None:
+        raise FleetError(f"no reading of {args.volume} is kept: there is nothing to draw")
+    title = f"broker {row['broker_id']} of {row['cluster_id']}: {row['log_dirs_of_device']}"
+    return f"{chart.as_file(title, _verdict(row))}\n"
 
 
-def _forecast(args: argparse.Namespace) -> dict[str, object]:
+def _verdict(row: "Mapping[str, Any]") -> str:
+    if row["days_to_full"] is None:
+        return str(row["outlook"])
+    until = "more than a year" if row["latest_days"] is None else f"{row['latest_days']:.1f}"
+    return f"{row['outlook']}: full in {row['days_to_full']:.1f} days ({row['soonest_days'] or 0.0:.1f} to {until})"
+
+
+def _forecast(args: argparse.Namespace) -> "Mapping[str, Any]":
     from brimline.fleet.session.errors import FleetError
     from brimline.fleet.tables.catalogue import Table
     from brimline.fleet.tables.show import TableLook, look_at

@@ -56,7 +56,7 @@ def _columns(report: TopicsReport, shown: Sequence[TopicSummary]) -> list[Column
         columns.append(Column("Only local", [human_bytes(topic.only_local_bytes) for topic in shown], is_spare=True))
     return [
         *columns,
-        Column("Retention", [_retention(topic) for topic in shown]),
+        Column("Retention", [topic.use.retention("*") for topic in shown]),
         Column("Oldest", [_age(topic.oldest_ms, now_ms) for topic in shown], is_spare=True),
         Column("Readers", [_readers(topic) for topic in shown], is_spare=True),
         Column(
@@ -70,20 +70,6 @@ def _one_copy(shown: Sequence[TopicSummary]) -> list[Column]:
     if all(topic.one_copy_bytes == topic.bytes for topic in shown):
         return []
     return [Column("One copy", [human_bytes(topic.one_copy_bytes) for topic in shown])]
-
-
-def _retention(topic: TopicSummary) -> str:
-    rules, own = topic.use.rules, topic.use.own
-    if rules is None:
-        return "-"
-    if rules.compacts and not rules.deletes:
-        return "compact" + "*" * ("cleanup.policy" in own)
-    limits = []
-    if rules.retention_ms >= 0:
-        limits.append(human_span(rules.retention_ms / 1000) + "*" * ("retention.ms" in own))
-    if rules.retention_bytes >= 0:
-        limits.append(human_bytes(rules.retention_bytes) + "*" * ("retention.bytes" in own))
-    return " or ".join(limits) or "none" + "*" * bool({"retention.ms", "retention.bytes"} & own)
 
 
 def _age(oldest_ms: int | None, now_ms: float) -> str:
@@ -126,7 +112,7 @@ def _place_columns(there: Sequence[tuple[TopicSummary, TopicPlace]], total: Byte
         Column("Here", [human_bytes(place.bytes) for _, place in there]),
         Column("Of volume", shares),
         Column("Replicas", [human_count(place.replicas) for _, place in there]),
-        Column("Retention", [_retention(topic) for topic, _ in there], is_spare=True),
+        Column("Retention", [topic.use.retention("*") for topic, _ in there], is_spare=True),
         Column("Stays for", [topic.stays.label for topic, _ in there], is_left=True, is_spare=True),
     ]
 

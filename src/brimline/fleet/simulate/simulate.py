@@ -114,6 +114,19 @@ def simulation(what_if: WhatIf, batches: Iterable[pa.RecordBatch]) -> Simulation
     )
 
 
+def together(several: Sequence[Simulation]) -> Simulation:
+    """Of several clusters, all asked the same; at least one."""
+    moments = [each.now_ms for each in several if each.now_ms is not None]
+    return Simulation(
+        what_if=several[0].what_if,
+        brokers=sum(each.brokers for each in several),
+        now_ms=max(moments, default=None),
+        topics=tuple(sorted((topic for each in several for topic in each.topics), key=_most_lost_first)),
+        devices=tuple(device for each in several for device in each.devices),
+        unusable=tuple(broker for each in several for broker in each.unusable),
+    )
+
+
 def _topics(rows: pa.Table) -> tuple[TopicOutcome, ...]:
     sums, first, oldest = _each("sum", _SUMS), _each("min", _FIRST), _each("max", _OLDEST)
     partitions = _grouped(rows, [*_TOPIC, "partition"], [_count("replicas"), *sums, *first, *oldest])

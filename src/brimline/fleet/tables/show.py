@@ -53,17 +53,25 @@ def look_at(warehouse: str, table: Table, look: TableLook) -> Shown:
     where = _where(look.equal)
     engine = QueryBuilder().register(_NAME, found)
     try:
-        counted = engine.execute(f"SELECT count(*) FROM {_NAME}{where}").read_all()
         limit = "" if look.limit is None else f" LIMIT {look.limit:d}"
         chosen = ", ".join(_quoted(name) for name in columns)
         rows = engine.execute(f"SELECT {chosen} FROM {_NAME}{where}{_order(look.sort)}{limit}").read_all()
+        found_rows = list(zip(*(rows.column(place).to_pylist() for place in range(len(columns))), strict=True))
+        total = len(found_rows)
+        if total == look.limit:  # there may be more
+            counted = engine.execute(f"SELECT count(*) FROM {_NAME}{where}").read_all()
+            total = int(counted.column(0).to_pylist()[0])
     except DeltaError as error:
         raise FleetError(f"the table {table.value} cannot be read: {error}") from error
-    return Shown(
-        columns=columns,
-        rows=list(zip(*(rows.column(place).to_pylist() for place in range(len(columns))), strict=True)),
-        total=int(counted.column(0).to_pylist()[0]),
-    )
+    return Shown(columns=columns, rows=found_rows, total=total)
+
+
+def version_of(warehouse: str, table: Table) -> int | None:
+    """``None``: it was never written. Each run that has something new writes a later one."""
+    try:
+        return _opened(warehouse, table).version()
+    except NoTable:
+        return None
 
 
 def tables_in(warehouse: str) -> list[tuple[Table, int]]:

@@ -1,0 +1,309 @@
+"""What if the limits of a fleet were others? A form, and the answer of ``brimline fleet simulate`` as a page.
+
+**Bounded.** One simulation at a time; a large one in a process of its own at low priority: the other pages do not wait
+for it, and its page says how far it is. Another question ends the one that is under way. What was asked
+lately is kept for as long as the fleet's snapshots are the same.
+"""
+
+import multiprocessing
+import os
+import re
+import shlex
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import groupby
+
+from pyarrow import RecordBatch
+
+from brimline.fleet.planner.tasks import SnapshotFile
+from brimline.fleet.simulate.simulate import Simulation, TopicOutcome, rows_of, simulation, together
+from brimline.fleet.simulate.what_if import WhatIf, parse_retention
+from brimline.fleet.simulate.words import age_at, age_then, asked_for, day_name, trouble, troubled
+from brimline.model import counted, human_bytes, human_count
+from brimline.pages.html import Child, Html, fragment, page, tag
+from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, WARN, table, word
+
+_PATIENCE = 0.3
+"""Seconds that a page waits for its answer; then it says how far it is."""
+_KEPT = 8
+_AT_ONCE = 4
+"""Brokers between two looks at whether somebody still wants to know."""
+_MOST_DAYS = 365
+_TOPICS, _DEVICES = 50, 50
+_NICE = 10
+_SMALL = 100_000
+"""So many segments are simulated before a process would have started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The form, as it was filled in. Empty is: as every broker has it."""
+
+    cluster: str = ""
+    broker: str = ""
+    ceiling: str = ""
+    max_used: str = ""
+    topic: str = ""
+    retention: str = ""
+    days: str = "7"
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Asked":
+        return cls(**{name: query[name].strip() for name in cls.__slots__ if query.get(name, "").strip()})
+
+    @property
+    def what_if(self) -> WhatIf:
+        """Raises ``ValueError`` with a sentence."""
+        rules = (parse_retention(self.pattern_and_limit),) if self.topic or self.retention else ()
+        return WhatIf(
+            ceiling_percent=_number("a ceiling", self.ceiling, 100),
+            max_used_percent=_number("a limit of used percent", self.max_used, 100),
+            retention=rules,
+            days=_number("a number of days", self.days, _MOST_DAYS) or 0,
+        )
+
+    @property
+    def pattern_and_limit(self) -> str:
+        """A topic's name, in which ``*`` is anything: an expression of a stranger could take for ever to match."""
+        return f"{re.escape(self.topic).replace(re.escape('*'), '.*')}={self.retention}"
+
+    @property
+    def command(self) -> str:
+        given = (
+            ("ceiling", self.ceiling),
+            ("max-used", self.max_used),
+            ("retention", self.pattern_and_limit if self.topic else ""),
+            ("days", self.days),
+            ("cluster", self.cluster),
+            ("broker", self.broker),
+        )
+        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in given if value)
+
+    def is_meant(self, file: SnapshotFile) -> bool:
+        return self.cluster in ("", file.cluster_id) and self.broker in ("", str(file.broker_id))
+
+
+class _Job:
+    """``over`` when there is a result: a simulation, or a sentence why there is none."""
+
+    def __init__(self, what_if: WhatIf, files: Sequence[SnapshotFile]) -> None:
+        self.total, self.done = len(files), 0
+        self.result: Simulation | str = "it was given up for another question"
+        self.over = threading.Event()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, args=(what_if, files), name="what-if", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended = True
+
+    def _run(self, what_if: WhatIf, files: Sequence[SnapshotFile]) -> None:
+        try:
+            ordered = sorted(files, key=lambda file: file.cluster_id)
+            batches = zip(ordered, self._counted(_rows(what_if, ordered)), strict=False)
+            # Cluster by cluster: all replicas of a large fleet at once would be a gigabyte
+            clusters = groupby(batches, key=lambda pair: pair[0].cluster_id)
+            found = [simulation(what_if, [batch for _, batch in pairs]) for _, pairs in clusters]
+            if not self._ended:
+                self.result = together(found)
+        except (BrokenProcessPool, OSError) as error:
+            self.result = f"the simulation ended: {error}"
+        finally:
+            self.over.set()
+
+    def _counted(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        for batch in batches:
+            if self._ended:
+                return
+            self.done += 1
+            yield batch
+
+
+def _rows(what_if: WhatIf, files: Sequence[SnapshotFile]) -> Iterator[RecordBatch]:
+    of_file = rows_of(what_if).of_file
+    if sum(file.segments for file in files) <= _SMALL:
+        yield from map(of_file, files)
+        return
+    # A fork would copy this process's threads in whatever state they are
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(1, mp_context=context, initializer=os.nice, initargs=(_NICE,))
+    try:
+        yield from pool.map(of_file, files, chunksize=_AT_ONCE)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+class WhatIfs:
+    """May be asked from several threads. ``files``: the newest snapshots with segments."""
+
+    def __init__(self, warehouse: str, files: Callable[[], Sequence[SnapshotFile]]) -> None:
+        self._warehouse = warehouse
+        self._files = files
+        self._lock = threading.Lock()
+        self._jobs: OrderedDict[object, _Job] = OrderedDict()
+
+    def close(self) -> None:
+        """Or the process would not end before the simulation."""
+        with self._lock:
+            for job in self._jobs.values():
+                job.end()
+
+    def answer(self, query: Mapping[str, str]) -> bytes:
+        """Raises ``ValueError`` for a form that makes no sense."""
+        asked, files = Asked.of(query), self._files()
+        job = self._job(asked, files) if "days" in query else None
+        parts = list(self._result(asked, job)) if job is not None else []
+        if query.get("part") == "plan":
+            return fragment(parts)
+        clusters = sorted({file.cluster_id for file in files})
+        return page(
+            "What if - Brimline",
+            tag(
+                "header",
+                tag("nav", tag("a", "All volumes", href="./"), aria_label="Back"),
+                tag("h1", "What if the limits were others?"),
+                tag("p", _ABOUT, class_="muted"),
+            ),
+            tag("main", _form(asked, clusters), tag("div", parts, id="plan", aria_live="polite"), id="content"),
+            tag("footer", "Brimline shows and changes nothing here."),
+        )
+
+    def _job(self, asked: Asked, files: Sequence[SnapshotFile]) -> _Job:
+        what_if, meant = asked.what_if, [file for file in files if asked.is_meant(file)]
+        if not meant:
+            raise ValueError("no broker with segments in the warehouse is meant")
+        key = asked, hash(tuple(file.snapshot_id for file in meant))
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is None:
+                for other in [each for each, known in self._jobs.items() if not known.over.is_set()]:
+                    self._jobs.pop(other).end()
+                job = self._jobs[key] = _Job(what_if, meant)
+            self._jobs.move_to_end(key)
+            while len(self._jobs) > _KEPT:
+                self._jobs.popitem(last=False)[1].end()
+        job.over.wait(_PATIENCE)
+        return job
+
+    def _result(self, asked: Asked, job: _Job) -> Iterator[Html]:
+        if not job.over.is_set():
+            told = f" {human_count(job.done)} of {counted(job.total, 'broker')} simulated."
+            yield tag("p", word("UNDER WAY", WARN), told, " Show again for the answer.", data_again=True, class_="lead")
+        elif isinstance(job.result, str):
+            yield tag("p", word("FAILED", BAD), f" {job.result}", class_="lead")
+        else:
+            yield from _answer(job.result)
+        yield tag("p", "The same in a terminal, with all topics:")
+        command = f"brimline fleet simulate --warehouse {shlex.quote(self._warehouse)} {asked.command} --all"
+        copied = tag("button", "Copy", type="button", hidden=True, data_copy="command")
+        code = tag("pre", tag("code", command, id="command"), tabindex=0, role="region", aria_label="The command")
+        yield tag("div", code, copied, class_="command")
+
+
+_ABOUT = (
+    "From the newest segments of every broker and from how fast its logs grow: what retention and a ceiling would "
+    "delete, and which Produce would be refused. Empty fields are as each broker has them."
+)
+
+
+def _form(asked: Asked, clusters: Sequence[str]) -> Html:
+    def field(title: str, name: str, **others: str | int) -> Html:
+        given = tag("input", name=name, value=getattr(asked, name), size=10, **others)
+        return tag("label", title, given)
+
+    percent: dict[str, str | int] = {"type": "number", "min": 0, "max": 100}
+    choices = [("", "all"), *((name, name) for name in clusters)]
+    cluster = tag(
+        "select",
+        (tag("option", text, value=value, selected=value == asked.cluster) for value, text in choices),
+        name="cluster",
+    )
+    return tag(
+        "form",
+        tag("label", "Cluster", cluster),
+        field("Broker", "broker", placeholder="all", inputmode="numeric"),
+        field("Ceiling, %", "ceiling", **percent),
+        field("Refuse above, % used", "max_used", **percent),
+        field("Topic", "topic", placeholder="clicks-*"),
+        field("Its retention", "retention", placeholder="7d or 50GB"),
+        field("Days ahead", "days", type="number", min=0, max=_MOST_DAYS, required=True),
+        tag("button", "Show what would happen", type="submit"),
+        method="get",
+        action="what-if",
+        aria_label="What if",
+    )
+
+
+def _answer(found: Simulation) -> Iterator[Html]:
+    devices = troubled(found)
+    full = [each for each in devices if each.full_on_day is not None]
+    refused = sum(device.refused_bytes for device in found.devices)
+    if full:
+        verdict = word(f"{human_count(len(full))} FULL", BAD), f" {human_bytes(refused)} of Produce would be refused"
+    elif devices:
+        verdict = (
+            word(f"{human_count(len(devices))} NOT HELD", WARN),
+            " no write is refused, but these ceilings are missed",
+        )
+    else:
+        verdict = word("HOLDS", GOOD), " no volume would refuse Produce, and every ceiling would be held"
+    brokers = f" ({counted(found.brokers, 'broker')}, {counted(len(found.devices), 'volume')})."
+    yield tag("p", verdict, brokers, class_="lead")
+    by_retention = sum(device.by_retention_bytes for device in found.devices)
+    by_ceiling = sum(device.by_ceiling_bytes for device in found.devices)
+    deleted = f"Retention deletes {human_bytes(by_retention)}, ceilings {human_bytes(by_ceiling)}."
+    yield tag("p", f"{asked_for(found.what_if).capitalize()}. {deleted}")
+    if found.unusable:
+        yield tag("p", word("UNKNOWN", WARN), f" {counted(len(found.unusable), 'broker')}: {found.unusable[0].why}")
+    if devices:
+        titles = (("Volumes that would not hold, the soonest first", "what"),)
+        more = f"; {human_count(len(devices) - _DEVICES)} more" if len(devices) > _DEVICES else ""
+        yield table(
+            f"{counted(len(devices), 'volume')}{more}", titles, ((trouble(each),) for each in devices[:_DEVICES])
+        )
+    touched = [each for each in found.topics if each.by_ceiling_bytes or each.refused_bytes or each.by_retention_bytes]
+    if touched:
+        more = f"; {counted(len(touched) - _TOPICS, 'more topic')}" if len(touched) > _TOPICS else ""
+        rows = (_topic(found, each) for each in touched[:_TOPICS])
+        yield table(f"Topics, those that lose most first{more}", _TITLES, rows, "stack")
+
+
+_TITLES = (
+    ("Cluster", NAMED),
+    ("Topic", "path"),
+    ("Now", NUMBER),
+    ("A day", NUMBER),
+    ("By retention", NUMBER),
+    ("By ceiling", NUMBER),
+    ("From", NAMED),
+    ("Refused", NUMBER),
+    ("Refused from", NAMED),
+    ("Oldest now", NAMED),
+    ("Then", NAMED),
+)
+
+
+def _topic(found: Simulation, topic: TopicOutcome) -> tuple[Child, ...]:
+    sizes = (topic.bytes, topic.bytes_a_day, topic.by_retention_bytes, topic.by_ceiling_bytes)
+    return (
+        topic.cluster_id,
+        topic.topic,
+        *map(human_bytes, sizes),
+        day_name(topic.ceiling_on_day),
+        human_bytes(topic.refused_bytes),
+        day_name(topic.refused_on_day),
+        age_at(found.now_ms, topic.oldest_ms),
+        age_then(found, topic),
+    )
+
+
+def _number(what: str, text: str, most: int) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 5 and int(text) <= most):
+        raise ValueError(f"{text!r} is not {what} from 0 to {most}")
+    return int(text)
