@@ -28,7 +28,9 @@ from enum import Enum, IntEnum
 from brimline.decide.disk_state import DiskLimits, Space, bytes_to_limit
 
 MARK = 0x62726D6C
-"""On every socket of a connection that passes through a gateway so, and on nothing else."""
+"""On the gateway's connections to the broker, which come from a client's address: answers stay on this machine."""
+CLIENT_MARK = 0x62726D6E
+"""On the gateway's connections to clients. Another one: what is answered there leaves the machine as usual."""
 
 
 class Need(IntEnum):

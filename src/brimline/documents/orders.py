@@ -160,7 +160,6 @@ class GatewayAnswer:
     in_force: object = None
     passed_unread: object = None
     ports: object = None
-    fenced: object = None
 
 
 def _limit(limit: Any) -> Any:

@@ -165,8 +165,7 @@ class GatewayCommands:
             for each in self._forwarder.listeners
             if each.mark is not None
         }
-        snapshot = self._fences.snapshot
-        return {"ports": ports, "fenced": bool(snapshot.in_force() or snapshot.followers_in_force)}
+        return {"ports": ports}
 
     def _skips_now(self) -> Skips:
         snapshot, counted = self._skips.snapshot, self._forwarder.counters.fetches

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from brimline.decide.admission import RejectError
-from brimline.decide.interception import MARK
+from brimline.decide.interception import CLIENT_MARK
 from brimline.disks.task import DiskSettings
 from brimline.gateway.describe.job import BrokerAccess
 from brimline.gateway.net.addresses import AddressLimits, limits_in_file
@@ -54,7 +54,7 @@ def upstream_of(fronted: FrontedListener) -> tuple[socket.AddressFamily, Address
 def own_sockets(fronted: FrontedListener) -> tuple[socket.socket, ...]:
     try:
         if fronted.is_intercepted:
-            return own_ports(MARK)
+            return own_ports(CLIENT_MARK)
         return listening_sockets(fronted.bind.host, fronted.bind.port)
     except OSError as problem:
         if fronted.is_intercepted:

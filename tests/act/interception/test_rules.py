@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from brimline.act.interception.ruleset import Aside, made, said_again
+from brimline.act.interception.ruleset import Aside, foreign_rules, made, said_again
 from tests.namespaces import needs_network_namespaces
 from tests.waiting import PATIENCE_SECONDS
 
@@ -31,3 +31,37 @@ def test_what_is_said_again_lasts_some_seconds_and_what_is_not_wanted_goes() -> 
 
     assert lines[-1] == "delete element inet brimline_7 held { 9092 }"
     assert lines[2] == "add element inet brimline_7 armed { 9092 timeout 3s }"
+
+
+# As nft 1.0.6 lists what iptables-nft, docker and we have made.
+LISTED = """
+table ip nat {
+	chain DOCKER {
+		iifname != "docker0" tcp dport 9092 counter packets 0 bytes 0 dnat to 172.17.0.2:9092
+		iifname != "docker0" tcp dport 8080 counter packets 0 bytes 0 dnat to 172.17.0.3:80
+		meta l4proto tcp tcp dport { 9093, 9094 } counter packets 0 bytes 0 redirect to :1234
+	}
+	chain POSTROUTING {
+		type nat hook postrouting priority srcnat; policy accept;
+		ip saddr 172.17.0.2 ip daddr 172.17.0.2 tcp dport 9092 counter packets 0 bytes 0 masquerade
+	}
+}
+table ip mangle {
+	chain PREROUTING {
+		tcp dport 9000-9100 counter packets 0 bytes 0 xt target TPROXY
+	}
+}
+table inet brimline_1 { # progname python
+	chain aside {
+		meta nfproto ipv4 tcp dport 9092 tcp dport @armed tproxy ip to 127.0.0.1:40001 accept
+	}
+}
+"""
+
+
+def test_rules_of_others_are_named_where_they_send_a_port_of_the_broker_elsewhere() -> None:
+    found = [(each.table, each.chain, each.text.split()[-1]) for each in foreign_rules(LISTED, {9092})]
+
+    assert found == [("ip nat", "DOCKER", "172.17.0.2:9092"), ("ip mangle", "PREROUTING", "TPROXY")]
+    assert [each.text.split()[-1] for each in foreign_rules(LISTED, {9094})] == [":1234", "TPROXY"]
+    assert foreign_rules(LISTED, {19092}) == []

@@ -15,14 +15,15 @@ SETTINGS = InterceptionSettings(disarm_seconds=5.0)
 class GatewayInMemory:
     def __init__(self) -> None:
         self.is_silent = False
-        self.is_fenced = False
+        self.asked = 0
         self.let_go = 0
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]:
+    def intercepted(self, *, let_go: bool = False) -> Mapping[int, int]:
         if self.is_silent:
             raise ObservationFailed(Failure(kind=FailureKind.UNREACHABLE, message="gone"))
+        self.asked += 1
         self.let_go += let_go
-        return {9092: 40001}, self.is_fenced
+        return {9092: 40001}
 
 
 class RulesInMemory:
@@ -90,6 +91,7 @@ def test_nobody_is_turned_aside_while_there_is_room() -> None:
 
     assert (report.phase, tasked.rules.is_open, report.cut) == (Phase.IDLE, False, 0)
     assert report.is_quiet
+    assert tasked.gateway.asked == 0, "nothing is near: nobody is asked"
 
 
 def test_a_disk_near_its_limit_turns_all_aside_some_at_a_time_and_room_lets_them_go() -> None:
@@ -112,13 +114,6 @@ def test_a_disk_near_its_limit_turns_all_aside_some_at_a_time_and_room_lets_them
     assert (tasked.rules.is_open, tasked.gateway.let_go > 0) == (False, True)
     tasked.rules.marked = 0
     assert tasked.run(1.0).phase is Phase.IDLE
-
-
-def test_a_fence_by_hand_is_a_need() -> None:
-    tasked = Tasked()
-    tasked.gateway.is_fenced = True
-
-    assert (tasked.run(2.0).phase, tasked.rules.held) == (Phase.ARMED, True)
 
 
 def test_a_gateway_that_is_gone_keeps_nobody_from_a_disk_with_room() -> None:

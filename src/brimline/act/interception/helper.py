@@ -24,13 +24,14 @@ from brimline.act.interception import routes
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
 from brimline.act.interception.ruleset import Aside, made, removed, said_again
 from brimline.act.interception.sockets import Connected, SocketDiagnosis
-from brimline.decide.interception import MARK
+from brimline.decide.interception import CLIENT_MARK, MARK
 from brimline.documents.codec import read_json
 
 Json = Mapping[str, Any]
 _FIRST_PORT = 1024
 """Below it are the machine's own services: no broker is there."""
 _ANY_TABLE = "table inet brimline_"
+_MARKS = (MARK, CLIENT_MARK)
 
 
 class HeldRules:
@@ -63,11 +64,11 @@ class HeldRules:
 
     def count(self) -> Json:
         found = self._sockets.at(self._open.ports)
-        return {"direct": sum(map(self._is_direct, found)), "marked": sum(each.mark == MARK for each in found)}
+        return {"direct": sum(map(self._is_direct, found)), "marked": sum(each.mark in _MARKS for each in found)}
 
     def cut(self, *, marked: bool, most: int) -> Json:
         found = self._sockets.at(self._open.ports)
-        chosen = [each for each in found if (each.mark == MARK if marked else self._is_direct(each))]
+        chosen = [each for each in found if (each.mark in _MARKS if marked else self._is_direct(each))]
         return {"cut": sum(map(self._sockets.end, chosen[:most]))}
 
     def disarm(self) -> Json:
@@ -90,7 +91,7 @@ class HeldRules:
         return self._aside
 
     def _is_direct(self, each: Connected) -> bool:
-        return each.mark != MARK and each.peer not in self._open.spared
+        return each.mark not in _MARKS and each.peer not in self._open.spared
 
 
 def main(words: list[str] | None = None) -> int:

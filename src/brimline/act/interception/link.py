@@ -12,11 +12,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
+from brimline.act.interception.ruleset import ForeignRule, foreign_rules
 from brimline.documents.codec import read_json
 
 _PATIENCE_SECONDS = 2.0
@@ -38,6 +39,20 @@ def why_not_here(service: Path) -> str | None:
         f"this user has no CAP_NET_ADMIN, and no helper of its own waits at {service}: start "
         "brimline-interception.socket (deploy/systemd)"
     )
+
+
+def rules_of_others(ports: Collection[int]) -> list[ForeignRule] | None:
+    """That send one of these ports elsewhere, in this network namespace; ``None``: this user may not look."""
+    try:
+        nftables = Nftables()
+    except InterceptionFailed:
+        return None
+    try:
+        return foreign_rules(nftables.run("list ruleset"), ports)
+    except InterceptionFailed:
+        return None
+    finally:
+        nftables.close()
 
 
 def _capabilities() -> int:

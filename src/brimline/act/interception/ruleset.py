@@ -4,11 +4,14 @@ One table for a broker. It belongs to the process that made it (``flags owner``)
 process, and nobody else can change it. Ports are elements that time out, so that what is not said again ends by itself.
 
 A connection that is turned aside keeps its addresses on both sides: the client's socket is the gateway's, under the
-broker's address; the gateway's own connection to the broker comes from the client's address. Both bear our mark. What
-the broker answers to the client's address must not leave the machine: a rule of routing sends what bears the mark to
-the loopback device (``routes``).
+broker's address; the gateway's own connection to the broker comes from the client's address. Each bears a mark of its
+own. What the broker answers to the client's address must not leave the machine: a rule of routing sends what bears
+``MARK`` to the loopback device (``routes``). What the gateway answers to a client must leave it.
+
+What docker, firewalld or others have in the kernel is only read (``foreign_rules``), so that doctor can name it.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -71,6 +74,45 @@ def said_again(node_id: int, ports: Collection[int], *, armed: bool, held: bool)
             if is_wanted:
                 lines.append(f"add {where} {{ {port} timeout {SECONDS}s }}")
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRule:
+    """A rule of somebody else that sends one of the broker's ports elsewhere."""
+
+    table: str
+    chain: str
+    text: str
+
+
+_SENDS_ELSEWHERE = re.compile(r"\b(?:dnat|redirect|tproxy|queue)\b|xt target \"?(?:DNAT|REDIRECT|TPROXY)")
+_PORTS = re.compile(r"dport (?:\{ (?P<several>[^}]*) \}|(?P<one>[\d-]+))")
+
+
+def foreign_rules(listed: str, ports: Collection[int]) -> list[ForeignRule]:
+    """Of what ``nft list ruleset`` says, ours left out. iptables-nft, docker and firewalld have theirs there too."""
+    found, table, chain = [], "", ""
+    for line in map(str.strip, listed.splitlines()):
+        word, _, name = line.removesuffix(" {").partition(" ")
+        if word == "table":
+            table = name
+        elif word == "chain":
+            chain = name
+        elif not table.startswith("inet brimline_") and _SENDS_ELSEWHERE.search(line) and _names(line, ports):
+            found.append(ForeignRule(table, chain, line))
+    return found
+
+
+def _names(rule: str, ports: Collection[int]) -> bool:
+    """A rule that names no port is for all of them."""
+    match = _PORTS.search(rule)
+    if match is None:
+        return "dport" not in rule
+    for each in (match["several"] or match["one"]).split(","):
+        first, _, last = each.strip().partition("-")
+        if first.isdigit() and any(int(first) <= port <= int(last or first) for port in ports):
+            return True
+    return False
 
 
 def removed(node_id: int) -> str:

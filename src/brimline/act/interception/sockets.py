@@ -1,7 +1,7 @@
 """TCP connections of this network namespace: listed and ended by the kernel (sock_diag, as ``ss -K`` does).
 
-A connection that passes through a gateway bears the mark of ``ruleset`` on the gateway's socket towards the client and
-on the broker's towards the gateway. What is at a broker's port without it is a direct one.
+A connection that passes through a gateway bears a mark of ours on the gateway's socket towards the client and on the
+broker's towards the gateway. What is at a broker's port without one is a direct one.
 """
 
 import errno
@@ -57,7 +57,8 @@ class SocketDiagnosis:
 
     def at(self, ports: Collection[int]) -> list[Connected]:
         """All that have one of these ports at this end."""
-        return [each for family in (socket.AF_INET, socket.AF_INET6) for each in self._listed(family, ports)]
+        families = (socket.AF_INET, socket.AF_INET6)
+        return [each for family in families for port in sorted(ports) for each in self._listed(family, port)]
 
     def end(self, connection: Connected) -> bool:
         """Both of its ends hear of it; ``False``: it has ended by itself."""
@@ -71,16 +72,16 @@ class SocketDiagnosis:
                 return not code
         return False
 
-    def _listed(self, family: int, ports: Collection[int]) -> Iterator[Connected]:
-        place = _PLACE.pack(0, 0, bytes(16), bytes(16)) + _AFTER_PLACE.pack(0, 0xFFFFFFFF, 0xFFFFFFFF)
+    def _listed(self, family: int, port: int) -> list[Connected]:
+        """The kernel leaves out all other ports: a busy machine has tens of thousands of sockets."""
+        place = _PLACE.pack(port, 0, bytes(16), bytes(16)) + _AFTER_PLACE.pack(0, 0xFFFFFFFF, 0xFFFFFFFF)
         self._send(
             _BY_FAMILY,
             _REQUEST | _DUMP,
             _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, _ESTABLISHED_AND_AT_THEIR_ENDS) + place,
         )
         # All of it is read, or the next answer would be the rest of this one.
-        found = [_connected(body) for kind, body in self._messages() if kind == _BY_FAMILY]
-        yield from (each for each in found if each.port in ports)
+        return [_connected(body) for kind, body in self._messages() if kind == _BY_FAMILY]
 
     def _send(self, kind: int, flags: int, body: bytes) -> None:
         self._netlink.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from brimline.act.interception.link import HelperLink, why_not_here
+from brimline.act.interception.link import HelperLink, rules_of_others, why_not_here
 from brimline.decide.disk_state import DiskState, Space
 from brimline.decide.interception import InterceptionSettings, Need, Phase, need_of
 from brimline.disks.task import DiskReport, VolumeStatus
@@ -26,6 +26,7 @@ HELPER_SOCKET = Path("/run/brimline/interception.sock")
 _GATEWAY_PATIENCE = 1.0
 _LOOK_AT_PEERS = 30.0
 _RETRY_PEERS = 5.0
+_SHOWN = 3
 
 
 def settings_of(config: GuardConfig) -> InterceptionSettings:
@@ -105,7 +106,7 @@ class Interceptions(Feature):
             rules,
             core.clock,
             lambda: settings_of(core.config),
-            lambda: need_of_all(core.disks, settings_of(core.config)),
+            lambda: Need.FULL if core.is_fenced else need_of_all(core.disks, settings_of(core.config)),
             lambda: self._spared,
             self._changed,
         )
@@ -149,6 +150,7 @@ class Interceptions(Feature):
             yield gateway_finding(Weight.FINE, "this machine can turn clients aside")
         else:
             yield gateway_finding(hole_weight(config), f"clients cannot be turned aside here: {hindrance}")
+        yield from _explain_rules_of_others(config)
 
     def _look_at_peers(self) -> float:
         try:
@@ -169,6 +171,25 @@ class Interceptions(Feature):
             catalogue.INTERCEPTION_CUT.single(report.cut),
         )
         self._news.tell(report)
+
+
+def _explain_rules_of_others(config: GuardConfig) -> Iterator[Finding]:
+    """Looked at, never touched."""
+    ports = {each.upstream.port for each in config.layout.fronted}
+    others = rules_of_others(ports)
+    if others is None:
+        yield gateway_finding(
+            Weight.NOTE, "rules of docker, firewalld or others in the kernel could not be read: run doctor as root"
+        )
+        return
+    for each in others[:_SHOWN]:
+        yield gateway_finding(
+            hole_weight(config),
+            f"a rule in table {each.table}, chain {each.chain} sends the broker's port elsewhere ({each.text}): "
+            "clients that it takes are not turned aside. If the broker runs in a container, run Brimline there too",
+        )
+    if len(others) > _SHOWN:
+        yield gateway_finding(hole_weight(config), f"{len(others) - _SHOWN} more such rules: nft list ruleset")
 
 
 def _carries_peers(config: GuardConfig) -> bool:

@@ -18,13 +18,13 @@ CUT_AT_ONCE = 250
 """Connections that are ended in one step, so that thousands of clients do not come again in one instant."""
 _ALL = 1_000_000
 RETRY = 5.0
-_WAITS = {Phase.IDLE: 1.0, Phase.ARMING: 0.1, Phase.ARMED: 0.5, Phase.DRAINING: 0.2}
+_WAITS = {Phase.IDLE: 0.5, Phase.ARMING: 0.1, Phase.ARMED: 0.5, Phase.DRAINING: 0.2}
 
 
 class TurningGateway(Protocol):
     """``GatewayClient`` asks a real one."""
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]: ...
+    def intercepted(self, *, let_go: bool = False) -> Mapping[int, int]: ...
 
 
 class RuleHolder(Protocol):
@@ -108,21 +108,24 @@ class InterceptionTask:
         return 0.0 if is_news and self._state.phase is Phase.ARMING else _WAITS[self._state.phase]
 
     def _looked(self) -> Seen:
-        need, spared = self._need(), self._spared()
-        try:
-            self._ports, is_fenced = self._gateway.intercepted()
-            answers = bool(self._ports) and spared is not None
-        except ObservationFailed:
-            is_fenced, answers = False, False
-        is_idle = self._state.phase is Phase.IDLE
+        need, is_idle = self._need(), self._state.phase is Phase.IDLE
+        # Nothing is asked while nobody is turned aside and nothing is near.
+        answers = True if is_idle and not need else self._gateway_answers()
         direct, marked = (0, 0) if is_idle else self._rules.count()
         return Seen(
             now=self._clock.seconds(),
-            need=Need.FULL if is_fenced else need,
+            need=need,
             gateway_answers=answers,
             direct=direct,
             proxied=(marked + 1) // 2,
         )
+
+    def _gateway_answers(self) -> bool:
+        try:
+            self._ports = self._gateway.intercepted()
+        except ObservationFailed:
+            return False
+        return bool(self._ports) and self._spared() is not None
 
     def _carry_out(self, acts: Sequence[Turn]) -> None:
         if Turn.ARM in acts or Turn.HOLD in acts:
