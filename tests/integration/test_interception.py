@@ -34,5 +34,11 @@ def test_a_fence_by_hand_turns_clients_aside() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.2"])
+def test_a_full_follower_leaves_out_its_own_fetches_and_catches_up(version: str) -> None:
+    run_inside("full_follower", version)
+
+
+@pytest.mark.long
 def test_every_client_is_turned_aside_and_back_and_loses_nothing() -> None:
     run_inside("clients", "4.3.1")

@@ -15,7 +15,7 @@ from pathlib import Path
 from brimline.act.interception.link import HelperLink, rules_of_others
 from brimline.act.interception.nftables import InterceptionFailed
 from brimline.decide.interception import CLIENT_MARK, MARK
-from brimline.gateway.net.transparent import dial_as, own_ports
+from brimline.gateway.net.transparent import dial_as, dial_leader, own_ports
 from tests.waiting import eventually
 
 PORT = 9092
@@ -23,9 +23,9 @@ OUTSIDE = "192.0.2.7"
 OWN, AWAY = "198.51.100.1", "198.51.100.2"
 
 
-def serve(name: str, server: socket.socket) -> None:
-    """Whoever connects hears the name and the address that is seen of him; the connection stays open."""
-    kept = []
+def serve(name: str, server: socket.socket) -> list[socket.socket]:
+    """Whoever connects hears the name and the address that is seen of him; the connections stay open."""
+    kept: list[socket.socket] = []
 
     def run() -> None:
         while True:
@@ -34,6 +34,7 @@ def serve(name: str, server: socket.socket) -> None:
             accepted.sendall(f"{name} sees {peer[0].removeprefix('::ffff:')}".encode())
 
     threading.Thread(target=run, daemon=True).start()
+    return kept
 
 
 def dialled(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
@@ -42,7 +43,7 @@ def dialled(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
 
 
 def is_reset(client: socket.socket) -> bool:
-    with suppress(ConnectionResetError):
+    with suppress(ConnectionResetError, ConnectionAbortedError):
         return client.recv(1) == b""
     return True
 
@@ -84,6 +85,25 @@ def dialled_from_away(machine: int) -> str:
     program = f"import socket; print(socket.create_connection(('{OWN}', {PORT}), 5).recv(100).decode(), end='')"
     command = ["nsenter", "--target", str(machine), "--net", sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def serve_away(machine: int) -> "subprocess.Popen[bytes]":
+    """A leader on the other machine."""
+    program = (
+        f"import socket; server = socket.create_server(('{AWAY}', {PORT})); kept = []\n"
+        "while True:\n    kept.append(server.accept()); kept[-1][0].sendall(b'leader sees ' + kept[-1][1][0].encode())"
+    )
+    command = ["nsenter", "--target", str(machine), "--net", sys.executable, "-c", program]
+    leader = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command])
+    eventually(lambda: answers(AWAY))
+    return leader
+
+
+def answers(host: str) -> bool:
+    with suppress(OSError):
+        dialled(host)
+        return True
+    return False
 
 
 def main() -> None:
@@ -138,6 +158,33 @@ def main() -> None:
     for still in (upstream, aside, aside6, spared):
         still.sendall(b"goes on")
     rules.close()
+    assert laid() == before
+
+    # Own fetches, on their way out: met by the gateway under the leader's address; others' ports are left alone.
+    leader = serve_away(away)
+    taking = own_ports(CLIENT_MARK)
+    met = serve("gateway", taking[0])
+    rules.open(own, [], [(AWAY, PORT)], taking[0].getsockname()[1])
+    rules.say(armed=True, held=False, fetches=False)
+    rules.cut(marked=False, most=100)
+    before_it, heard = dialled(AWAY)
+    assert heard == f"leader sees {OWN}"
+    assert rules.count()[0] == 0, "fetches are not turned aside yet"
+    rules.say(armed=True, held=False, fetches=True)
+    assert rules.count()[0] == 1
+    fetching, heard = dialled(AWAY)
+    assert heard == f"gateway sees {OWN}"
+    onward = socket.socket()
+    onward.settimeout(5)
+    assert dial_leader(onward, met[0])
+    assert onward.recv(100).decode() == f"leader sees {OWN}"
+    assert rules.count()[0] == 1, "what was turned aside is not a direct one"
+    assert rules.cut(marked=False, most=10) == 1
+    assert is_reset(before_it)
+    fetching.sendall(b"goes on")
+    rules.close()
+    leader.kill()
+    leader.wait()
     assert laid() == before
 
     # What others have is named, and left as it is.

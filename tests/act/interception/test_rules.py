@@ -27,7 +27,7 @@ def test_rules_name_only_the_ports_of_the_broker_and_spare_whom_they_are_told() 
 
 
 def test_what_is_said_again_lasts_some_seconds_and_what_is_not_wanted_goes() -> None:
-    lines = said_again(7, [9092], armed=True, held=False).splitlines()
+    lines = said_again(Aside(node_id=7, ports={9092: 1}), armed=True, held=False, fetches=False).splitlines()
 
     assert lines[-1] == "delete element inet brimline_7 held { 9092 }"
     assert lines[2] == "add element inet brimline_7 armed { 9092 timeout 3s }"

@@ -72,6 +72,11 @@ class FenceSnapshot:
             fence = self.leased.get(log_dir)
         return self.log_dirs_by_hand.get(log_dir) if fence is None else fence
 
+    @property
+    def full_log_dirs(self) -> frozenset[str]:
+        """Not those that are fenced by hand."""
+        return frozenset(self.full.keys() | (self.leased.keys() if self._lease_counts else _NONE.keys()))
+
     def of(self, topic: str, log_dir: str | None) -> Fence | None:
         """What covers a topic's partitions in this log dir (``None`` where that is not known).
 

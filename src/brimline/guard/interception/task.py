@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from brimline.act.interception.link import Leaders
 from brimline.act.interception.nftables import InterceptionFailed
 from brimline.decide.interception import Interception, InterceptionSettings, Need, Phase, Seen, Turn, next_step
 from brimline.model import ObservationFailed
@@ -24,15 +25,17 @@ _WAITS = {Phase.IDLE: 0.5, Phase.ARMING: 0.1, Phase.ARMED: 0.5, Phase.DRAINING: 
 class TurningGateway(Protocol):
     """``GatewayClient`` asks a real one."""
 
-    def intercepted(self, *, let_go: bool = False) -> Mapping[int, int]: ...
+    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], int | None]: ...
 
 
 class RuleHolder(Protocol):
     """``HelperLink`` has them in a real kernel."""
 
-    def open(self, ports: Mapping[int, int], spared: Sequence[str]) -> None: ...
+    def open(
+        self, ports: Mapping[int, int], spared: Sequence[str], leaders: Leaders, for_fetches: int | None
+    ) -> None: ...
 
-    def say(self, *, armed: bool, held: bool) -> None: ...
+    def say(self, *, armed: bool, held: bool, fetches: bool) -> None: ...
 
     def count(self) -> tuple[int, int]: ...
 
@@ -62,7 +65,7 @@ class InterceptionReport:
 
 
 class InterceptionTask:
-    """``need``, ``settings`` and ``spared`` are asked before every step; ``spared`` is ``None`` while not known."""
+    """``need``, ``settings``, ``spared``, ``leaders`` are asked every step; ``spared``: ``None`` while unknown."""
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class InterceptionTask:
         need: Callable[[], Need],
         spared: Callable[[], Sequence[str] | None],
         changed: Callable[[InterceptionReport], None],
+        leaders: Callable[[], Leaders] = lambda: (),
     ) -> None:
         self._gateway = gateway
         self._rules = rules
@@ -81,8 +85,10 @@ class InterceptionTask:
         self._need = need
         self._spared = spared
         self._changed = changed
+        self._leaders = leaders
         self._state = Interception()
         self._ports: Mapping[int, int] = {}
+        self._for_fetches: int | None = None
         self._is_swept = False
         self.report = InterceptionReport()
 
@@ -122,15 +128,15 @@ class InterceptionTask:
 
     def _gateway_answers(self) -> bool:
         try:
-            self._ports = self._gateway.intercepted()
+            self._ports, self._for_fetches = self._gateway.intercepted()
         except ObservationFailed:
             return False
         return bool(self._ports) and self._spared() is not None
 
     def _carry_out(self, acts: Sequence[Turn]) -> None:
         if Turn.ARM in acts or Turn.HOLD in acts:
-            self._rules.open(self._ports, self._spared() or ())
-            self._rules.say(armed=Turn.ARM in acts, held=Turn.HOLD in acts)
+            self._rules.open(self._ports, self._spared() or (), self._leaders(), self._for_fetches)
+            self._rules.say(armed=Turn.ARM in acts, held=Turn.HOLD in acts, fetches=Turn.TURN_FETCHES in acts)
         if Turn.DISARM in acts:
             self._rules.disarm()
         if Turn.LET_GO in acts:
