@@ -17,8 +17,8 @@ NEAR, FULL = replace(CALM, need=Need.NEAR), replace(CALM, need=Need.FULL)
 FENCED = replace(CALM, need=Need.FENCED)
 
 
-def at(phase: Phase, **more: float) -> Interception:
-    return Interception(phase=phase, since=90.0, **more)
+def at(phase: Phase) -> Interception:
+    return Interception(phase=phase, since=90.0)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_a_broker_skips_all_that_is_in_its_own_full_log_dirs() -> None:
     placement = Placement(log_dirs={("orders", 0): "/a", ("orders", 1): "/b"}, names={TOPIC_ID: "orders"})
     full: list[str] = []
     own = OwnSkips(7, lambda: frozenset(full), lambda: placement)
-    assert not own.snapshot.is_in_force
+    assert own.snapshot.followers == {}
 
     full.append("/b")
     assert own.snapshot.is_in_force
@@ -113,4 +113,4 @@ def test_a_broker_skips_all_that_is_in_its_own_full_log_dirs() -> None:
     assert own.snapshot is own.snapshot, "it is made anew only when something has changed"
 
     full.clear()
-    assert not own.snapshot.is_in_force
+    assert own.snapshot.followers == {}
