@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,38 +20,18 @@ from brimline.torture.clients.table import CLIENTS
 from tests.integration.full_disks import (
     BY_PERCENT,
     MIB,
-    SMALL_SEGMENTS,
     create_topic_in,
     end_offset,
     refused_batches,
     two_disks,
     verify_unharmed,
     wait_for_refusal,
-    watched_level,
 )
-from tests.integration.full_followers import (
-    ASSIGNMENT,
-    BROKERS,
-    FOLLOWER,
-    LEADER,
-    OTHER_FOLLOWER,
-    SHRINKING,
-    create_spread_topic,
-    fill_follower,
-    guarded,
-    load_on,
-    signs_of_death,
-    three_brokers,
-    verify_same_everywhere,
-)
-from tests.integration.full_followers import size as replica_size
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir
 from tests.integration.guarded import RunningGuard, guard
-from tests.integration.networked import NetworkedSandbox, address
-from tests.integration.networked import rules as rules_on
-from tests.integration.replicated import Load, in_sync, read_back, wait_for_isr
+from tests.integration.replicated import Load, read_back
 from tests.waiting import eventually
 
 TOPIC = "orders"
@@ -235,46 +214,6 @@ def clients(sandbox: Sandbox, logs: Path) -> None:
     verify_unharmed(sandbox)
 
 
-# Brokers on machines of their own -------------------------------------------------------------------------------------
-
-
-def full_follower(version: str, logs: Path) -> None:
-    """Three replicas, one disk full, nothing fronted: the follower's own fetches leave out what it has no room for."""
-    spec = replace(three_brokers(version, SHRINKING), fronted=False)
-    config = {**SMALL_SEGMENTS, "min.insync.replicas": "2"}
-    with NetworkedSandbox(spec) as sandbox, ExitStack() as stack:
-        network, topic = sandbox.network, "replicated"
-        before = [rules_on(network, broker) for broker in BROKERS]
-        beside = {}
-        for broker in BROKERS:
-            keys = {**KEYS, "brimline.metrics.host": address(broker)}
-            beside[broker] = stack.enter_context(guarded(sandbox.at(broker), logs, broker, keys))
-        create_spread_topic(sandbox, topic, config)
-        log_dir = sandbox.broker(FOLLOWER).log_dirs[0]
-        with load_on(sandbox, topic) as load, watched_level(sandbox, log_dir) as level:
-            foreign = fill_follower(sandbox)
-            own = beside[FOLLOWER]
-            eventually(lambda: own.gateway.state()["skips"]["partitionsSkipped"] > 0)
-            eventually(lambda: in_sync(sandbox, topic, FULL) == {LEADER, OTHER_FOLLOWER})
-            assert in_sync(sandbox, topic, HEALTHY) == set(BROKERS), "the other disk's replica is fetched on"
-            stopped_at = replica_size(sandbox, topic, FOLLOWER, FULL)
-            stored = {partition: acknowledged(load, partition) for partition in (FULL, HEALTHY)}
-            eventually(lambda: all(acknowledged(load, each) > stored[each] + 500 for each in stored))
-            assert replica_size(sandbox, topic, FOLLOWER, FULL) == stopped_at, "the full disk grew"
-            assert refused_batches(beside[LEADER].gateway, topic) == 0
-            assert beside[LEADER].gateway.state()["skips"]["partitionsSkipped"] == 0, "nothing is fronted"
-            print("fetches", own.gateway.state()["skips"], f"highest {level.highest:.1f} %", file=sys.stderr)
-            sandbox.unfill(foreign)
-            wait_for_isr(sandbox, topic, ASSIGNMENT)
-            eventually(lambda: phase(own.guard) == "idle")
-            eventually(lambda: proxied(own.gateway) == 0)
-        assert level.highest < 100
-        verify_same_everywhere(sandbox, topic, load)
-        assert signs_of_death(sandbox) == []
-        stack.close()
-        assert [rules_on(network, broker) for broker in BROKERS] == before
-
-
 def _helpers() -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
@@ -297,16 +236,9 @@ SCENARIOS: dict[str, Callable[[Sandbox, Path], None]] = {
 }
 
 
-ON_MACHINES: dict[str, Callable[[str, Path], None]] = {"full_follower": full_follower}
-"""Those that make their cluster themselves."""
-
-
 def main(scenario: str, version: str) -> None:
     with tempfile.TemporaryDirectory() as logs:
         try:
-            if scenario in ON_MACHINES:
-                ON_MACHINES[scenario](version, Path(logs))
-                return
             subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
             with Sandbox(two_disks(version, fronted=False)) as sandbox:
                 SCENARIOS[scenario](sandbox, Path(logs))

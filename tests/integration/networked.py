@@ -61,12 +61,16 @@ def address(number: int) -> str:
 
 
 class NetworkedSandbox(Sandbox):
-    """Each broker on a machine of its own; ``everywhere``: bound to all addresses instead of its one."""
+    """Each broker on a machine of its own, or all ``together`` on the first; ``more``: machines without a broker.
 
-    def __init__(self, spec: SandboxSpec, *, everywhere: bool = True) -> None:
+    ``everywhere``: bound to all addresses instead of one.
+    """
+
+    def __init__(self, spec: SandboxSpec, *, everywhere: bool = True, together: bool = False, more: int = 0) -> None:
         super().__init__(spec)
-        self.network = Network(spec.brokers)
+        self.network = Network(1 if together else spec.brokers + more)
         self._everywhere = everywhere
+        self._together = together
 
     def close(self) -> None:
         super().close()
@@ -76,13 +80,17 @@ class NetworkedSandbox(Sandbox):
         """The same, with commands that run on that broker's machine."""
         return cast(Sandbox, _At(self, broker))
 
+    def machine(self, broker: int) -> int:
+        return 1 if self._together else broker
+
     def _nodes(self) -> list[Node]:
         nodes = super()._nodes()
-        return [replace(node, host=address(node.node_id) if "broker" in node.roles else CLIENTS) for node in nodes]
+        hosts = [address(self.machine(node.node_id)) if "broker" in node.roles else CLIENTS for node in nodes]
+        return [replace(node, host=host) for node, host in zip(nodes, hosts, strict=True)]
 
     def _command(self, node: Node) -> list[str]:
         command = super()._command(node)
-        return self.network.at(node.node_id, command) if "broker" in node.roles else command
+        return self.network.at(self.machine(node.node_id), command) if "broker" in node.roles else command
 
     def _launch(self) -> None:
         if self._everywhere:
@@ -101,7 +109,7 @@ class _At:
         return getattr(self._sandbox, name)
 
     def inside(self, argv: Sequence[str]) -> list[str]:
-        return self._sandbox.network.at(self._broker, self._sandbox.inside(argv))
+        return self._sandbox.network.at(self._sandbox.machine(self._broker), self._sandbox.inside(argv))
 
 
 def rules(network: Network, number: int) -> str:
