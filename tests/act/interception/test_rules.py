@@ -3,6 +3,9 @@
 import subprocess
 import sys
 
+import pytest
+
+from brimline.act.interception.nftables import InterceptionFailed, Nftables
 from brimline.act.interception.ruleset import Aside, foreign_rules, made, said_again
 from tests.namespaces import needs_network_namespaces
 from tests.waiting import PATIENCE_SECONDS
@@ -14,6 +17,27 @@ def test_connections_are_turned_aside_cut_refused_and_spared_and_nothing_is_left
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_missing_is_one_sentence() -> None:
+    with pytest.raises(InterceptionFailed, match=r"^libnothere.so is not installed \(Debian: libnftables1"):
+        Nftables("libnothere.so")
+
+
+@needs_network_namespaces
+def test_a_helper_without_its_right_says_so_and_the_guard_may_ask_again() -> None:
+    program = (
+        "from brimline.act.interception.link import HelperLink\n"
+        "from brimline.act.interception.nftables import InterceptionFailed\n"
+        "for _ in range(2):\n"
+        "    try:\n        HelperLink(1).open({9092: 40001}, [])\n"
+        "    except InterceptionFailed as error:\n        print(error)\n"
+    )
+    without = ["setpriv", "--bounding-set=-net_admin"]
+    done = subprocess.run([*without, sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    refused = "the kernel refuses its rules: CAP_NET_ADMIN is needed in this network namespace"
+    assert done.stdout.splitlines() == [refused, refused]
 
 
 def test_rules_name_only_the_ports_of_the_broker_and_spare_whom_they_are_told() -> None:
