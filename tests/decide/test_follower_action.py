@@ -25,3 +25,11 @@ def test_what_is_named_is_done_and_auto_goes_by_the_layout(
 
     assert (choice.action, choice.obstacle is None) == (action, is_possible)
     assert ("brimline.follower.action says so" in choice.why) is (wish != AUTO)
+
+
+def test_with_interception_a_full_broker_skips_itself_and_leaders_keep_a_reserve() -> None:
+    for wish in (AUTO, "skip"):
+        choice = choose_action(wish, carries_replication=False, carries_clients=True, skips_itself=True)
+        assert (choice.action, choice.obstacle) == (FollowerAction.RESERVE, None)
+    fence = choose_action("fence", carries_replication=False, carries_clients=True, skips_itself=True)
+    assert fence.action is FollowerAction.FENCE

@@ -14,10 +14,11 @@ SETTINGS = InterceptionSettings()
 LIMITS = DiskLimits(max_used_percent=90, min_free_bytes=Bytes(0))
 CALM = Seen(now=100.0, need=Need.NONE, gateway_answers=True, direct=3, proxied=0)
 NEAR, FULL = replace(CALM, need=Need.NEAR), replace(CALM, need=Need.FULL)
+FENCED = replace(CALM, need=Need.FENCED)
 
 
-def at(phase: Phase, **more: float) -> Interception:
-    return Interception(phase=phase, since=90.0, **more)
+def at(phase: Phase) -> Interception:
+    return Interception(phase=phase, since=90.0)
 
 
 @pytest.mark.parametrize(
@@ -25,11 +26,12 @@ def at(phase: Phase, **more: float) -> Interception:
     [
         (Phase.IDLE, CALM, Phase.IDLE, ()),
         (Phase.IDLE, NEAR, Phase.ARMING, (Turn.ARM, Turn.CUT_DIRECT)),
-        (Phase.IDLE, FULL, Phase.ARMING, (Turn.ARM, Turn.HOLD, Turn.CUT_DIRECT)),
+        (Phase.IDLE, FENCED, Phase.ARMING, (Turn.ARM, Turn.HOLD, Turn.CUT_DIRECT)),
+        (Phase.IDLE, FULL, Phase.ARMING, (Turn.ARM, Turn.HOLD, Turn.TURN_FETCHES, Turn.CUT_DIRECT)),
         (Phase.IDLE, replace(FULL, gateway_answers=False), Phase.IDLE, ()),
         (Phase.ARMING, NEAR, Phase.ARMING, (Turn.ARM, Turn.CUT_DIRECT)),
         (Phase.ARMING, replace(NEAR, direct=0), Phase.ARMED, (Turn.ARM,)),
-        (Phase.ARMED, replace(FULL, direct=0), Phase.ARMED, (Turn.ARM, Turn.HOLD)),
+        (Phase.ARMED, replace(FULL, direct=0), Phase.ARMED, (Turn.ARM, Turn.HOLD, Turn.TURN_FETCHES)),
         (Phase.ARMED, replace(CALM, direct=0), Phase.ARMED, (Turn.ARM,)),
         (Phase.ARMED, replace(NEAR, gateway_answers=False), Phase.IDLE, (Turn.DISARM, Turn.CUT_PROXIED)),
         (
@@ -71,7 +73,7 @@ def test_a_lost_gateway_of_a_full_disk_is_waited_for_and_then_the_operators_word
     assert (state.phase, Turn.HOLD in acts) == (Phase.ARMED, True)
 
     back, acts = next_step(waiting, replace(FULL, direct=0), SETTINGS)
-    assert (back.lost_since, acts) == (None, (Turn.ARM, Turn.HOLD))
+    assert (back.lost_since, acts) == (None, (Turn.ARM, Turn.HOLD, Turn.TURN_FETCHES))
 
 
 def test_near_is_a_share_of_the_volume_or_what_comes_in_meanwhile() -> None:
@@ -97,7 +99,7 @@ SEEN = st.builds(
 
 @given(st.lists(st.tuples(st.floats(0, 100), SEEN), max_size=40))
 def test_rules_are_there_only_with_a_need_or_shortly_after_one(looks: list[tuple[float, Seen]]) -> None:
-    state, now, armed, needed_at = Interception(), 0.0, False, -1000.0
+    state, now, armed, was_full, needed_at = Interception(), 0.0, False, False, -1000.0
     for wait, look in looks:
         now += wait
         seen = replace(look, now=now)
@@ -107,7 +109,11 @@ def test_rules_are_there_only_with_a_need_or_shortly_after_one(looks: list[tuple
         assert armed == state.phase.turns_aside
         if Turn.ARM in acts:
             assert seen.gateway_answers
-        if not seen.gateway_answers and seen.need is not Need.FULL:
+        if not seen.gateway_answers and seen.need < Need.FENCED:
             assert not armed
+        if Turn.TURN_FETCHES in acts:
+            assert armed
+            assert was_full or seen.need is Need.FULL
+        was_full = armed and (was_full or seen.need is Need.FULL)
         if seen.gateway_answers and seen.need:
             assert armed

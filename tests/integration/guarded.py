@@ -31,9 +31,10 @@ class RunningGuard:
     process: "subprocess.Popen[str]"
     port: int
     log: Path
+    host: str = "127.0.0.1"
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE_SECONDS) as answer:
+        with urllib.request.urlopen(f"http://{self.host}:{self.port}{path}", timeout=PATIENCE_SECONDS) as answer:
             text: str = answer.read().decode()
         return text
 
@@ -103,7 +104,8 @@ def guard(
     with log.open("w") as stream:
         process = subprocess.Popen(sandbox.inside(command), stderr=stream, text=True, stdin=subprocess.DEVNULL)
     try:
-        yield RunningGuard(process=process, port=_port(process, log), log=log)
+        host = (added or {}).get("brimline.metrics.host", "127.0.0.1")
+        yield RunningGuard(process=process, port=_port(process, log), log=log, host=host)
     finally:
         process.terminate()
         process.wait(PATIENCE_SECONDS)

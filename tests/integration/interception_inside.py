@@ -237,10 +237,11 @@ SCENARIOS: dict[str, Callable[[Sandbox, Path], None]] = {
 
 
 def main(scenario: str, version: str) -> None:
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    with tempfile.TemporaryDirectory() as logs, Sandbox(two_disks(version, fronted=False)) as sandbox:
+    with tempfile.TemporaryDirectory() as logs:
         try:
-            SCENARIOS[scenario](sandbox, Path(logs))
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            with Sandbox(two_disks(version, fronted=False)) as sandbox:
+                SCENARIOS[scenario](sandbox, Path(logs))
         except BaseException:
             for log in sorted(Path(logs).iterdir()):
                 print(f"--- {log.name}\n{log.read_text()[-6000:]}", file=sys.stderr)

@@ -300,9 +300,7 @@ def alerts_of(watching: Prometheus, instance: str) -> set[str]:
 
 @pytest.mark.parametrize("alert", ["KafkaDiskFullWithinTheHour", "KafkaDiskFullWithinTwelveHours"])
 def test_a_disk_that_is_filling_is_no_alarm_while_a_ceiling_holds_it(watching: Prometheus, alert: str) -> None:
-    (rule,) = [
-        rule for group in watching.api("rules")["groups"] for rule in group["rules"] if rule["name"] == alert
-    ]
+    (rule,) = [rule for group in watching.api("rules")["groups"] for rule in group["rules"] if rule["name"] == alert]
     filling = f'brimline_volume_to_limit_seconds{{instance="{GUARDED}"}} > 0 < 3600'
 
     eventually(lambda: watching.ask(f"({filling}) unless on (instance, log_dir, device) ({rule['query']})"))

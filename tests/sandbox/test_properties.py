@@ -14,6 +14,7 @@ def properties(spec: SandboxSpec, node: Node = BROKER) -> dict[str, str]:
         spec=spec,
         controller_id=100,
         controller_port=9,
+        controller_host="127.0.0.1",
         tiered_dir=Path("/t/kafka-tiered-storage"),
         key_store=Path("/k"),
         trust_store=Path("/c"),

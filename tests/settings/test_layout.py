@@ -274,3 +274,21 @@ def test_listeners_of_the_gateway_have_no_meaning_with_interception() -> None:
     (problem,) = problems(f"{INTERCEPTED}brimline.gateway.listeners=CLIENT://:9092\n", FRONTED)
 
     assert "it has no meaning with brimline.gateway.interception=tproxy" in problem
+
+
+def test_a_brokers_own_fetches_are_left_out_where_they_can_be_read() -> None:
+    enforcing = f"{INTERCEPTED}brimline.enforcement=gateway\n"
+    assert config(enforcing, FRONTED).skips_own_fetches
+    assert config(enforcing, DIRECT).skips_own_fetches
+    assert not config(f"{enforcing}brimline.follower.action=fence\n", FRONTED).skips_own_fetches
+    for added, broker, why in (
+        ("", FRONTED, "brimline.gateway.interception is off"),
+        (INTERCEPTED, FRONTED, "brimline.enforcement is observe"),
+        (enforcing, FRONTED.replace("ADMIN:PLAINTEXT", "ADMIN:SSL"), "the brokers use TLS among themselves (ADMIN)"),
+        (
+            f"{enforcing}brimline.admin.listener=CLIENT\n",
+            FRONTED.replace("SASL_", ""),
+            "does not use the brokers' own listener",
+        ),
+    ):
+        assert why in str(config(added, broker).why_no_own_skips)

@@ -2,8 +2,8 @@
 
 **Rule.** What the operator names (``brimline.follower.action``) is what the leader's guard does. ``auto`` skips where
 this broker's gateway stands between it and its followers, and keeps a reserve elsewhere: skipping needs the brokers'
-own listener to run through the gateway, refusing only the clients' one. It is the leader's layout alone that matters; a
-follower's gateway has no part in either.
+own listener to run through the gateway, refusing only the clients' one. With interception a full follower's own gateway
+skips: the kernel turns its fetches aside on their way out, and leaders only keep a reserve.
 
 - *Skip* (KIP-1201): the follower is not sent the partition. It leaves the ISR, clients go on, and it catches up when it
   has room: availability before durability.
@@ -69,8 +69,14 @@ class Choice:
     obstacle: str | None = None
 
 
-def choose_action(wish: str, *, carries_replication: bool, carries_clients: bool) -> Choice:
-    """``wish`` is the key's value; the others tell what of this broker runs through its gateway."""
+def choose_action(wish: str, *, carries_replication: bool, carries_clients: bool, skips_itself: bool = False) -> Choice:
+    """``wish`` is the key's value; the others tell what of this broker runs through its gateway.
+
+    ``skips_itself``: a broker's own fetches pass through its own gateway while its disk is full (interception).
+    """
+    if skips_itself and wish in (AUTO, FollowerAction.SKIP.value):
+        why = "a full broker leaves out its own fetches (interception), and should one not, a reserve is kept here"
+        return _refuse(FollowerAction.RESERVE, why, carries_clients=carries_clients)
     if wish == FollowerAction.SKIP.value:
         return _skip("brimline.follower.action says so", carries_replication=carries_replication)
     if wish == FollowerAction.FENCE.value:

@@ -16,10 +16,14 @@ ARMED     no need for disarm_seconds      DRAINING  rules removed; the gateway e
 ARMING,   the gateway is silent,          IDLE      rules removed, its connections ended: clients go directly
 ARMED     nothing is full
 ARMING,   the gateway is silent,          the same  new connections are refused for ``grace`` seconds; then as
-ARMED     a disk is full                            ``is_closed`` says: still refused, or IDLE as above
+ARMED     a disk is full, or a fence                ``is_closed`` says: still refused, or IDLE as above
 DRAINING  a need                          ARMING    as from IDLE
 DRAINING  nobody is left, or too late     IDLE      what is left is ended
 ========  ==============================  ========  ===============================================================
+
+From the moment at which a disk is full until DRAINING this broker's own fetches from leaders are turned aside as well:
+the gateway leaves out what there is no room for. Not before, because each cut costs replication a second; not only
+while it is full, because a disk at its limit is full and not full by turns.
 """
 
 from dataclasses import dataclass, replace
@@ -28,14 +32,19 @@ from enum import Enum, IntEnum
 from brimline.decide.disk_state import DiskLimits, Space, bytes_to_limit
 
 MARK = 0x62726D6C
-"""On every socket of a connection that passes through a gateway so, and on nothing else."""
+"""On the gateway's connections to the broker, which come from a client's address: answers stay on this machine."""
+CLIENT_MARK = 0x62726D6E
+"""On the gateway's connections to clients and to leaders. Another one: what is sent there leaves the machine."""
+FETCH_MARK = 0x62726D6D
+"""On packets of this broker's own fetches, which are turned aside on their way out."""
 
 
 class Need(IntEnum):
     NONE = 0
     NEAR = 1
-    FULL = 2
-    """Or fenced by hand."""
+    FENCED = 2
+    """By hand, or for a follower."""
+    FULL = 3
 
 
 class Phase(Enum):
@@ -56,6 +65,8 @@ class Turn(Enum):
     """New connections go to the gateway, for a few seconds: it is said again and again."""
     HOLD = "hold"
     """New connections that no gateway takes are refused, for a few seconds."""
+    TURN_FETCHES = "turn-fetches"
+    """This broker's own, from leaders."""
     CUT_DIRECT = "cut-direct"
     DISARM = "disarm"
     LET_GO = "let-go"
@@ -93,9 +104,12 @@ class Interception:
     since: float = 0.0
     room_since: float | None = None
     lost_since: float | None = None
+    turns_fetches: bool = False
 
     def _becomes(self, phase: Phase, now: float) -> "Interception":
-        return self if phase is self.phase else Interception(phase=phase, since=now)
+        if phase is self.phase:
+            return self
+        return Interception(phase=phase, since=now, turns_fetches=self.turns_fetches and phase.turns_aside)
 
 
 def need_of(space: Space, limits: DiskLimits, rate: float | None, settings: InterceptionSettings) -> Need:
@@ -114,7 +128,7 @@ def next_step(
     if before.phase.turns_aside:
         return _while_armed(before, seen, settings) if seen.gateway_answers else _gateway_lost(before, seen, settings)
     if seen.need and seen.gateway_answers:
-        return before._becomes(Phase.ARMING, seen.now), _armed_acts(seen)
+        return _armed(before._becomes(Phase.ARMING, seen.now), seen)
     if before.phase is Phase.IDLE:
         return before, ()
     if not seen.proxied:
@@ -131,17 +145,19 @@ def _while_armed(
     if room_since is not None and seen.now - room_since >= settings.disarm_seconds:
         return before._becomes(Phase.DRAINING, seen.now), (Turn.DISARM, Turn.LET_GO)
     phase = Phase.ARMING if seen.direct else Phase.ARMED
-    after = replace(before._becomes(phase, seen.now), room_since=room_since, lost_since=None)
-    return after, _armed_acts(seen)
+    return _armed(replace(before._becomes(phase, seen.now), room_since=room_since, lost_since=None), seen)
 
 
-def _armed_acts(seen: Seen) -> tuple[Turn, ...]:
+def _armed(now: Interception, seen: Seen) -> tuple[Interception, tuple[Turn, ...]]:
+    after = replace(now, turns_fetches=now.turns_fetches or seen.need is Need.FULL)
     acts = [Turn.ARM]
-    if seen.need is Need.FULL:
+    if seen.need >= Need.FENCED:
         acts.append(Turn.HOLD)
+    if after.turns_fetches:
+        acts.append(Turn.TURN_FETCHES)
     if seen.direct:
         acts.append(Turn.CUT_DIRECT)
-    return tuple(acts)
+    return after, tuple(acts)
 
 
 def _gateway_lost(
@@ -149,7 +165,8 @@ def _gateway_lost(
 ) -> tuple[Interception, tuple[Turn, ...]]:
     lost_since = seen.now if before.lost_since is None else before.lost_since
     may_wait = settings.is_closed or seen.now - lost_since < settings.grace
-    if seen.need is not Need.FULL or not may_wait:
+    if seen.need < Need.FENCED or not may_wait:
         return before._becomes(Phase.IDLE, seen.now), (Turn.DISARM, Turn.CUT_PROXIED)
     # Its connections may hang with it: their clients come again, and are refused until somebody takes them.
-    return replace(before, lost_since=lost_since), (Turn.HOLD, Turn.CUT_PROXIED, Turn.CUT_DIRECT)
+    fetches = (Turn.TURN_FETCHES,) if before.turns_fetches else ()
+    return replace(before, lost_since=lost_since), (Turn.HOLD, *fetches, Turn.CUT_PROXIED, Turn.CUT_DIRECT)

@@ -160,7 +160,7 @@ class GatewayAnswer:
     in_force: object = None
     passed_unread: object = None
     ports: object = None
-    fenced: object = None
+    for_fetches: object = None
 
 
 def _limit(limit: Any) -> Any:

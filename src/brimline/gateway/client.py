@@ -96,12 +96,13 @@ class GatewayClient:
     def limit_addresses(self, order: AddressLimitsOrder) -> None:
         self._ask(order)
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]:
-        """The broker's ports, each with the gateway's own for it; and whether anything is fenced there."""
+    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], int | None]:
+        """The broker's ports, each with the gateway's own for it; and its own for the broker's fetches, if any."""
         answer = self._ask(InterceptedWanted(let_go=let_go))
         if not isinstance(answer.ports, dict):
             self._not_a_gateway(None)
-        return {int(port): int(own) for port, own in answer.ports.items()}, answer.fenced is True
+        for_fetches = answer.for_fetches if isinstance(answer.for_fetches, int) else None
+        return {int(port): int(own) for port, own in answer.ports.items()}, for_fetches
 
     def fence(self, *, log_dir: str | None = None, topic: str | None = None, reason: str, by: str) -> None:
         self._ask(FenceOrder(log_dir=log_dir, topic=topic, reason=reason, by=by))

@@ -163,10 +163,10 @@ class GatewayCommands:
         ports = {
             each.upstream[1]: each.sockets[0].getsockname()[1]
             for each in self._forwarder.listeners
-            if each.mark is not None
+            if each.mark is not None and not each.is_outward
         }
-        snapshot = self._fences.snapshot
-        return {"ports": ports, "fenced": bool(snapshot.in_force() or snapshot.followers_in_force)}
+        outward = [each.sockets[0].getsockname()[1] for each in self._forwarder.listeners if each.is_outward]
+        return {"ports": ports, "forFetches": outward[0] if outward else None}
 
     def _skips_now(self) -> Skips:
         snapshot, counted = self._skips.snapshot, self._forwarder.counters.fetches

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from brimline.decide.admission import RejectError
-from brimline.decide.interception import MARK
+from brimline.decide.interception import CLIENT_MARK
 from brimline.disks.task import DiskSettings
 from brimline.gateway.describe.job import BrokerAccess
 from brimline.gateway.net.addresses import AddressLimits, limits_in_file
@@ -52,18 +52,23 @@ def upstream_of(fronted: FrontedListener) -> tuple[socket.AddressFamily, Address
 
 
 def own_sockets(fronted: FrontedListener) -> tuple[socket.socket, ...]:
+    if fronted.is_intercepted:
+        return taking_aside()
     try:
-        if fronted.is_intercepted:
-            return own_ports(MARK)
         return listening_sockets(fronted.bind.host, fronted.bind.port)
     except OSError as problem:
-        if fronted.is_intercepted:
-            raise BadInput(
-                f"{keys.INTERCEPTION.name}: the gateway cannot take connections that are turned aside "
-                f"({problem.strerror}): it needs CAP_NET_RAW"
-            ) from problem
         raise BadInput(
             f"the gateway cannot listen on {fronted.bind} for {fronted.name}: {problem.strerror}"
+        ) from problem
+
+
+def taking_aside() -> tuple[socket.socket, ...]:
+    try:
+        return own_ports(CLIENT_MARK)
+    except OSError as problem:
+        raise BadInput(
+            f"{keys.INTERCEPTION.name}: the gateway cannot take connections that are turned aside "
+            f"({problem.strerror}): it needs CAP_NET_RAW"
         ) from problem
 
 

@@ -14,6 +14,7 @@ import logging
 import os
 import resource
 import signal
+import socket
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ from types import FrameType
 from typing import TextIO
 
 from brimline.decide.disk_state import DiskState
-from brimline.decide.interception import MARK
+from brimline.decide.interception import CLIENT_MARK, MARK
 from brimline.disks.sentences import reasons_of_full_log_dirs
 from brimline.disks.task import DiskTask, VolumeStatus
 from brimline.documents.journal import GATEWAY, Journal
@@ -37,6 +38,7 @@ from brimline.gateway.configured import (
     own_sockets,
     refuse_impossible,
     rule_settings,
+    taking_aside,
     tls_of,
     upstream_of,
 )
@@ -44,15 +46,16 @@ from brimline.gateway.control import ControlServer
 from brimline.gateway.counters import Counters
 from brimline.gateway.describe.child import DescribeWorker
 from brimline.gateway.describe.rule import DescribeRule
+from brimline.gateway.net.connection import OWN_FETCHES
 from brimline.gateway.net.forwarder import Forwarder, OpenListener
 from brimline.gateway.net.listening import passed_sockets
 from brimline.gateway.net.loop import EventLoop
 from brimline.gateway.net.source import source_for
 from brimline.gateway.refusal_news import RefusalNews
 from brimline.gateway.rules.fences import Fences
-from brimline.gateway.rules.fetch_rule import fetch_rules
+from brimline.gateway.rules.fetch_rule import NobodyJudges, fetch_rules
 from brimline.gateway.rules.folder_looks import FolderLooks
-from brimline.gateway.rules.follower_orders import FollowerSkips
+from brimline.gateway.rules.follower_orders import FollowerSkips, OwnSkips
 from brimline.gateway.rules.placement import PlacementWatch
 from brimline.gateway.rules.rules import Rules
 from brimline.gateway.rules.sequence_memory import SequenceMemory, SteadyTimeOfDay
@@ -238,6 +241,20 @@ class Gateway:
                 judge=fetch_rules(self._rules, self._skips, self._counters.fetches) if may_skip else None,
                 client_tls=tls.client_context if tls and fronted.has_client_tls else None,
                 broker_tls=tls.upstream_context if tls and fronted.has_broker_tls else None,
+            )
+        if self._config.skips_own_fetches:
+            skips = OwnSkips(
+                self._config.node_id,
+                lambda: self._fences.snapshot.full_log_dirs,
+                lambda: self._placement.placement,
+            )
+            yield OpenListener(
+                name=OWN_FETCHES,
+                sockets=taking_aside(),
+                upstream_family=socket.AF_INET,
+                upstream=("", 0),
+                mark=CLIENT_MARK,
+                judge=fetch_rules(NobodyJudges(), skips, self._counters.fetches),
             )
         for name in passed:
             say(logging.WARNING, "config", f"systemd passes a socket {name}, but there is no such listener to front")

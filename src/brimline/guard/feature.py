@@ -40,6 +40,9 @@ class Core:
         self.board = board
         self.disks = disks
         self.percents = PercentReport()
+        self.is_fenced = False
+        """Whether the gateway refuses something by hand or for a follower, by its last answer. A gateway that is lost
+        does not change it."""
         self.look_at_disks = look_at_disks
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[str]] = {}

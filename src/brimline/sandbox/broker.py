@@ -26,12 +26,12 @@ class NotAnswering(Exception):
     """Nobody there yet, or not ready to speak."""
 
 
-def known_brokers(port: int, timeout: float) -> set[int]:
+def known_brokers(host: str, port: int, timeout: float) -> set[int]:
     """The ids of the brokers that this one would tell a client about: the registered and unfenced."""
     # header: key, version, correlation id, client id; body: no topics, no auto-creation
     request = struct.pack(">hhih8sib", _METADATA, _VERSION, 0, 8, b"brimline", 0, 0)
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
+        with socket.create_connection((host, port), timeout=timeout) as connection:
             connection.settimeout(timeout)
             connection.sendall(struct.pack(">i", len(request)) + request)
             (size,) = struct.unpack(">i", _read(connection, 4))
@@ -213,7 +213,7 @@ class Broker(KafkaProcess):
 
     @property
     def admin_address(self) -> str:
-        return f"127.0.0.1:{self.node.admin_port}"
+        return f"{self.node.host}:{self.node.admin_port}"
 
     def start(self) -> None:
         """Start it and wait until it answers and is a member of the cluster; does nothing if it runs."""
@@ -231,6 +231,6 @@ class Broker(KafkaProcess):
 
     def knows(self, brokers: set[int]) -> bool:
         try:
-            return brokers <= probe.known_brokers(self.node.admin_port, timeout=2.0)
+            return brokers <= probe.known_brokers(self.node.host, self.node.admin_port, timeout=2.0)
         except probe.NotAnswering:
             return False

@@ -180,6 +180,7 @@ class Sandbox:
             spec=self.spec,
             controller_id=1 if combined else CONTROLLER_ID,
             controller_port=self._namespace.reserve_ports(1)[0],
+            controller_host=nodes[0].host,
             tiered_dir=self.tiered_dir,
             key_store=self._tls / "broker-key-store",
             trust_store=self._tls / "ca.pem",

@@ -72,6 +72,8 @@ class Node:
     roles: tuple[str, ...]
     home: Path
     log_dirs: tuple[Path, ...]
+    host: str = "127.0.0.1"
+    """Where it listens."""
     client_port: int = 0
     admin_port: int = 0
     gateway_port: int = 0
@@ -93,6 +95,7 @@ class ClusterFacts:
     spec: SandboxSpec
     controller_id: int
     controller_port: int
+    controller_host: str
     tiered_dir: Path
     key_store: Path
     trust_store: Path
@@ -129,7 +132,7 @@ def server_properties(node: Node, facts: ClusterFacts) -> dict[str, str]:
     settings = {
         "process.roles": ",".join(node.roles),
         "node.id": str(node.node_id),
-        "controller.quorum.voters": f"{facts.controller_id}@127.0.0.1:{facts.controller_port}",
+        "controller.quorum.voters": f"{facts.controller_id}@{facts.controller_host}:{facts.controller_port}",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": ",".join(str(log_dir) for log_dir in node.log_dirs),
         **_listeners(node, facts),
@@ -161,10 +164,10 @@ def listener_address(listeners: str, name: str) -> str:
 def _listeners(node: Node, facts: ClusterFacts) -> dict[str, str]:
     client_protocol = facts.spec.security.protocol if facts.spec.security else "PLAINTEXT"
     settings = {"listener.security.protocol.map": f"CLIENT:{client_protocol},ADMIN:PLAINTEXT,CONTROLLER:PLAINTEXT"}
-    client = f"CLIENT://127.0.0.1:{node.client_port}"
-    advertised = f"CLIENT://127.0.0.1:{node.gateway_port or node.client_port}"
-    admin = f"ADMIN://127.0.0.1:{node.admin_port}"
-    controller = [f"CONTROLLER://127.0.0.1:{facts.controller_port}"]
+    client = f"CLIENT://{node.host}:{node.client_port}"
+    advertised = f"CLIENT://{node.host}:{node.gateway_port or node.client_port}"
+    admin = f"ADMIN://{node.host}:{node.admin_port}"
+    controller = [f"CONTROLLER://{facts.controller_host}:{facts.controller_port}"]
     if "broker" not in node.roles:
         return {**settings, "listeners": ",".join(controller)}
     return {

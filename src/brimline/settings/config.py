@@ -11,6 +11,7 @@ from pathlib import Path
 
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
+from brimline.decide.followers import AUTO, FollowerAction
 from brimline.metrics.jmx_settings import PASSED_THROUGH, JmxLogin, JmxSettings
 from brimline.model import BadInput, BrokerId, Bytes
 from brimline.model.reclaim import CEILING_OFF, ReclaimPolicy
@@ -38,6 +39,7 @@ _OF_THE_KIPS = ("disk.", "log.retention.disk.")
 """Kafka has no key that begins so."""
 DEFAULT = "default"
 _LOW_CEILING = 10
+_READABLE = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 class BadConfig(BadInput):
@@ -101,6 +103,24 @@ class GuardConfig:
     @property
     def intercepts(self) -> bool:
         return self.text(keys.INTERCEPTION) != keys.OFF
+
+    @property
+    def why_no_own_skips(self) -> str | None:
+        """Why this broker's own fetches cannot be turned aside and read; ``None``: they can."""
+        if not self.intercepts:
+            return f"{keys.INTERCEPTION.name} is {keys.OFF}"
+        if not self.is_enforcing:
+            return f"{keys.ENFORCEMENT.name} is {self.text(keys.ENFORCEMENT)}"
+        inter_broker = self.broker.inter_broker_listener
+        if self.broker.bound_listeners[inter_broker].security_protocol not in _READABLE:
+            return f"the brokers use TLS among themselves ({inter_broker}), which the gateway cannot read"
+        others = self.text(keys.ADMIN_LISTENER).upper() not in ("", inter_broker) or self.text(keys.ADMIN_SERVERS)
+        return "the guard's own client does not use the brokers' own listener" if others else None
+
+    @property
+    def skips_own_fetches(self) -> bool:
+        is_wanted = self.text(keys.FOLLOWER_ACTION) in (AUTO, FollowerAction.SKIP.value)
+        return is_wanted and self.why_no_own_skips is None
 
     @property
     def reject_error(self) -> int:

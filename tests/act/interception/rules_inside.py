@@ -7,23 +7,25 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 
-from brimline.act.interception.link import HelperLink
+from brimline.act.interception.link import HelperLink, rules_of_others
 from brimline.act.interception.nftables import InterceptionFailed
-from brimline.decide.interception import MARK
-from brimline.gateway.net.transparent import dial_as, own_ports
+from brimline.decide.interception import CLIENT_MARK, MARK
+from brimline.gateway.net.transparent import dial_as, dial_leader, own_ports
 from tests.waiting import eventually
 
 PORT = 9092
 OUTSIDE = "192.0.2.7"
+OWN, AWAY = "198.51.100.1", "198.51.100.2"
 
 
-def serve(name: str, server: socket.socket) -> None:
-    """Whoever connects hears the name and the address that is seen of him; the connection stays open."""
-    kept = []
+def serve(name: str, server: socket.socket) -> list[socket.socket]:
+    """Whoever connects hears the name and the address that is seen of him; the connections stay open."""
+    kept: list[socket.socket] = []
 
     def run() -> None:
         while True:
@@ -32,6 +34,7 @@ def serve(name: str, server: socket.socket) -> None:
             accepted.sendall(f"{name} sees {peer[0].removeprefix('::ffff:')}".encode())
 
     threading.Thread(target=run, daemon=True).start()
+    return kept
 
 
 def dialled(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
@@ -40,7 +43,7 @@ def dialled(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
 
 
 def is_reset(client: socket.socket) -> bool:
-    with suppress(ConnectionResetError):
+    with suppress(ConnectionResetError, ConnectionAbortedError):
         return client.recv(1) == b""
     return True
 
@@ -62,11 +65,53 @@ def laid() -> str:
     return "".join([*rules, shown("ip", "route", "show", "table", "25202"), switch])
 
 
+def other_machine() -> int:
+    """Another network namespace, behind a cable; it ends with this one. Returns its first process."""
+    holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "600"])
+    inside = f"nsenter --target {holder.pid} --net ip"
+    eventually(lambda: Path(f"/proc/{holder.pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink())
+    for command in (
+        f"ip link add cable type veth peer name cable netns {holder.pid}",
+        f"ip address add {OWN}/24 dev cable",
+        "ip link set cable up",
+        f"{inside} address add {AWAY}/24 dev cable",
+        f"{inside} link set cable up",
+    ):
+        subprocess.run(command.split(), check=True)
+    return holder.pid
+
+
+def dialled_from_away(machine: int) -> str:
+    program = f"import socket; print(socket.create_connection(('{OWN}', {PORT}), 5).recv(100).decode(), end='')"
+    command = ["nsenter", "--target", str(machine), "--net", sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def serve_away(machine: int) -> "subprocess.Popen[bytes]":
+    """A leader on the other machine."""
+    program = (
+        f"import socket; server = socket.create_server(('{AWAY}', {PORT})); kept = []\n"
+        "while True:\n    kept.append(server.accept()); kept[-1][0].sendall(b'leader sees ' + kept[-1][1][0].encode())"
+    )
+    command = ["nsenter", "--target", str(machine), "--net", sys.executable, "-c", program]
+    leader = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command])
+    eventually(lambda: answers(AWAY))
+    return leader
+
+
+def answers(host: str) -> bool:
+    with suppress(OSError):
+        dialled(host)
+        return True
+    return False
+
+
 def main() -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    away = other_machine()
     before = laid()
     serve("broker", socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True))
-    sockets = own_ports(MARK)
+    sockets = own_ports(CLIENT_MARK)
     for each in sockets:
         serve("gateway", each)
     own = {PORT: sockets[0].getsockname()[1]}
@@ -83,6 +128,8 @@ def main() -> None:
     aside6, heard = dialled("::1")
     assert heard == "gateway sees ::1"
     assert rules.count() == (2, 2)
+    assert dialled_from_away(away) == f"gateway sees {AWAY}"
+    assert rules.count() == (2, 3), "the gateway has not closed its side"
 
     # The gateway's own way to the broker: not turned aside, and the broker sees the client's address.
     upstream = socket.socket()
@@ -94,7 +141,7 @@ def main() -> None:
     assert rules.cut(marked=False, most=10) == 1
     assert is_reset(direct)
     assert is_reset(second)
-    assert rules.count() == (0, 3)
+    assert rules.count() == (0, 4)
 
     # Refused where no gateway takes them; spared addresses are not touched.
     rules.say(armed=False, held=True)
@@ -112,6 +159,41 @@ def main() -> None:
         still.sendall(b"goes on")
     rules.close()
     assert laid() == before
+
+    # Own fetches, on their way out: met by the gateway under the leader's address; others' ports are left alone.
+    leader = serve_away(away)
+    taking = own_ports(CLIENT_MARK)
+    met = serve("gateway", taking[0])
+    rules.open(own, [], [(AWAY, PORT)], taking[0].getsockname()[1])
+    rules.say(armed=True, held=False, fetches=False)
+    rules.cut(marked=False, most=100)
+    before_it, heard = dialled(AWAY)
+    assert heard == f"leader sees {OWN}"
+    assert rules.count()[0] == 0, "fetches are not turned aside yet"
+    rules.say(armed=True, held=False, fetches=True)
+    assert rules.count()[0] == 1
+    fetching, heard = dialled(AWAY)
+    assert heard == f"gateway sees {OWN}"
+    onward = socket.socket()
+    onward.settimeout(5)
+    assert dial_leader(onward, met[0])
+    assert onward.recv(100).decode() == f"leader sees {OWN}"
+    assert rules.count()[0] == 1, "what was turned aside is not a direct one"
+    assert rules.cut(marked=False, most=10) == 1
+    assert is_reset(before_it)
+    fetching.sendall(b"goes on")
+    rules.close()
+    leader.kill()
+    leader.wait()
+    assert laid() == before
+
+    # What others have is named, and left as it is.
+    assert rules_of_others({PORT}) == []
+    docker = f"table ip nat {{ chain DOCKER {{ tcp dport {PORT} dnat to 172.17.0.2:{PORT} ; }} ; }}"
+    subprocess.run(["nft", docker], check=True)
+    (foreign,) = rules_of_others({PORT}) or []
+    assert (foreign.table, foreign.chain) == ("ip nat", "DOCKER")
+    subprocess.run(["nft", "delete table ip nat"], check=True)
 
     # A switch that somebody else has on stays on.
     switch = Path("/proc/sys/net/ipv4/tcp_fwmark_accept")

@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
-from brimline.act.interception.ruleset import Aside, made, said_again
+import pytest
+
+from brimline.act.interception.nftables import InterceptionFailed, Nftables
+from brimline.act.interception.ruleset import Aside, foreign_rules, made, said_again
 from tests.namespaces import needs_network_namespaces
 from tests.waiting import PATIENCE_SECONDS
 
@@ -14,6 +17,27 @@ def test_connections_are_turned_aside_cut_refused_and_spared_and_nothing_is_left
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_missing_is_one_sentence() -> None:
+    with pytest.raises(InterceptionFailed, match=r"^libnothere.so is not installed \(Debian: libnftables1"):
+        Nftables("libnothere.so")
+
+
+@needs_network_namespaces
+def test_a_helper_without_its_right_says_so_and_the_guard_may_ask_again() -> None:
+    program = (
+        "from brimline.act.interception.link import HelperLink\n"
+        "from brimline.act.interception.nftables import InterceptionFailed\n"
+        "for _ in range(2):\n"
+        "    try:\n        HelperLink(1).open({9092: 40001}, [])\n"
+        "    except InterceptionFailed as error:\n        print(error)\n"
+    )
+    without = ["setpriv", "--bounding-set=-net_admin"]
+    done = subprocess.run([*without, sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    refused = "the kernel refuses its rules: CAP_NET_ADMIN is needed in this network namespace"
+    assert done.stdout.splitlines() == [refused, refused]
 
 
 def test_rules_name_only_the_ports_of_the_broker_and_spare_whom_they_are_told() -> None:
@@ -27,7 +51,41 @@ def test_rules_name_only_the_ports_of_the_broker_and_spare_whom_they_are_told() 
 
 
 def test_what_is_said_again_lasts_some_seconds_and_what_is_not_wanted_goes() -> None:
-    lines = said_again(7, [9092], armed=True, held=False).splitlines()
+    lines = said_again(Aside(node_id=7, ports={9092: 1}), armed=True, held=False, fetches=False).splitlines()
 
     assert lines[-1] == "delete element inet brimline_7 held { 9092 }"
     assert lines[2] == "add element inet brimline_7 armed { 9092 timeout 3s }"
+
+
+# As nft 1.0.6 lists what iptables-nft, docker and we have made.
+LISTED = """
+table ip nat {
+	chain DOCKER {
+		iifname != "docker0" tcp dport 9092 counter packets 0 bytes 0 dnat to 172.17.0.2:9092
+		iifname != "docker0" tcp dport 8080 counter packets 0 bytes 0 dnat to 172.17.0.3:80
+		meta l4proto tcp tcp dport { 9093, 9094 } counter packets 0 bytes 0 redirect to :1234
+	}
+	chain POSTROUTING {
+		type nat hook postrouting priority srcnat; policy accept;
+		ip saddr 172.17.0.2 ip daddr 172.17.0.2 tcp dport 9092 counter packets 0 bytes 0 masquerade
+	}
+}
+table ip mangle {
+	chain PREROUTING {
+		tcp dport 9000-9100 counter packets 0 bytes 0 xt target TPROXY
+	}
+}
+table inet brimline_1 { # progname python
+	chain aside {
+		meta nfproto ipv4 tcp dport 9092 tcp dport @armed tproxy ip to 127.0.0.1:40001 accept
+	}
+}
+"""
+
+
+def test_rules_of_others_are_named_where_they_send_a_port_of_the_broker_elsewhere() -> None:
+    found = [(each.table, each.chain, each.text.split()[-1]) for each in foreign_rules(LISTED, {9092})]
+
+    assert found == [("ip nat", "DOCKER", "172.17.0.2:9092"), ("ip mangle", "PREROUTING", "TPROXY")]
+    assert [each.text.split()[-1] for each in foreign_rules(LISTED, {9094})] == [":1234", "TPROXY"]
+    assert foreign_rules(LISTED, {19092}) == []

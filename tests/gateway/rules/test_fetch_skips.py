@@ -5,7 +5,8 @@ from uuid import UUID
 import pytest
 
 from brimline.documents.orders import WithheldTopic
-from brimline.gateway.rules.follower_orders import LONGEST_SECONDS, FollowerSkips
+from brimline.gateway.rules.follower_orders import LONGEST_SECONDS, FollowerSkips, OwnSkips
+from brimline.gateway.rules.placement import Placement
 from brimline.model import BadInput
 
 TOPIC_ID = UUID("5e3c1f0a-7d0b-4a87-b4d4-c70616313919")
@@ -97,3 +98,19 @@ def test_that_it_ran_out_is_told_once(skips: FollowerSkips, clock: Clock) -> Non
 def test_no_word_lasts_for_ever(skips: FollowerSkips, seconds: float) -> None:
     with pytest.raises(BadInput, match="at most 60 seconds"):
         skips.put({2: [ORDERS]}, epoch=1, seconds=seconds)
+
+
+def test_a_broker_skips_all_that_is_in_its_own_full_log_dirs() -> None:
+    placement = Placement(log_dirs={("orders", 0): "/a", ("orders", 1): "/b"}, names={TOPIC_ID: "orders"})
+    full: list[str] = []
+    own = OwnSkips(7, lambda: frozenset(full), lambda: placement)
+    assert own.snapshot.followers == {}
+
+    full.append("/b")
+    assert own.snapshot.is_in_force
+    assert own.snapshot.followers[7].by_name == {(b"orders", 1)}
+    assert own.snapshot.followers[7].by_id == {(TOPIC_ID.bytes, 1)}
+    assert own.snapshot is own.snapshot, "it is made anew only when something has changed"
+
+    full.clear()
+    assert own.snapshot.followers == {}

@@ -15,32 +15,41 @@ SETTINGS = InterceptionSettings(disarm_seconds=5.0)
 class GatewayInMemory:
     def __init__(self) -> None:
         self.is_silent = False
-        self.is_fenced = False
+        self.asked = 0
         self.let_go = 0
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]:
+    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], int | None]:
         if self.is_silent:
             raise ObservationFailed(Failure(kind=FailureKind.UNREACHABLE, message="gone"))
+        self.asked += 1
         self.let_go += let_go
-        return {9092: 40001}, self.is_fenced
+        return {9092: 40001}, 40002
 
 
 class RulesInMemory:
     def __init__(self) -> None:
         self.direct, self.marked = 600, 0
-        self.armed = self.held = self.is_open = False
+        self.armed = self.held = self.fetches = self.is_open = False
         self.spared: Sequence[str] = ()
+        self.leaders: Sequence[tuple[str, int]] = ()
         self.refusal: str | None = None
 
-    def open(self, ports: Mapping[int, int], spared: Sequence[str]) -> None:
+    def open(
+        self,
+        ports: Mapping[int, int],
+        spared: Sequence[str],
+        leaders: Sequence[tuple[str, int]],
+        for_fetches: int | None,
+    ) -> None:
         if self.refusal is not None:
             raise InterceptionFailed(self.refusal)
         assert ports == {9092: 40001}
-        self.is_open, self.spared = True, spared
+        assert for_fetches == 40002
+        self.is_open, self.spared, self.leaders = True, spared, leaders
 
-    def say(self, *, armed: bool, held: bool) -> None:
+    def say(self, *, armed: bool, held: bool, fetches: bool) -> None:
         assert self.is_open
-        self.armed, self.held = armed, held
+        self.armed, self.held, self.fetches = armed, held, fetches
 
     def count(self) -> tuple[int, int]:
         return self.direct, self.marked
@@ -54,7 +63,7 @@ class RulesInMemory:
         return found
 
     def disarm(self) -> None:
-        self.armed = self.held = self.is_open = False
+        self.armed = self.held = self.fetches = self.is_open = False
 
     def close(self) -> None:
         self.disarm()
@@ -74,6 +83,7 @@ class Tasked:
             lambda: self.need,
             lambda: self.spared,
             self.reports.append,
+            lambda: [("10.0.0.2", 9094)],
         )
 
     def run(self, seconds: float) -> InterceptionReport:
@@ -90,6 +100,7 @@ def test_nobody_is_turned_aside_while_there_is_room() -> None:
 
     assert (report.phase, tasked.rules.is_open, report.cut) == (Phase.IDLE, False, 0)
     assert report.is_quiet
+    assert tasked.gateway.asked == 0, "nothing is near: nobody is asked"
 
 
 def test_a_disk_near_its_limit_turns_all_aside_some_at_a_time_and_room_lets_them_go() -> None:
@@ -102,23 +113,25 @@ def test_a_disk_near_its_limit_turns_all_aside_some_at_a_time_and_room_lets_them
     assert (report.phase, report.cut, report.armings) == (Phase.ARMED, 600, 1)
     assert tasked.rules.spared == ("10.0.0.2",)
 
+    tasked.need = Need.FENCED
+    tasked.run(1.0)
+    assert (tasked.rules.held, tasked.rules.fetches) == (True, False)
     tasked.need = Need.FULL
     tasked.run(1.0)
-    assert tasked.rules.held
+    assert (tasked.rules.held, tasked.rules.fetches) == (True, True)
+    assert tasked.rules.leaders == [("10.0.0.2", 9094)]
+    tasked.need = Need.NEAR
+    tasked.run(1.0)
+    assert (tasked.rules.held, tasked.rules.fetches) == (False, True), (
+        "a disk at its limit is full and not full by turns"
+    )
 
     tasked.need, tasked.rules.marked = Need.NONE, 8
     assert tasked.run(4.0).phase is Phase.ARMED
     assert tasked.run(2.0).phase is Phase.DRAINING
-    assert (tasked.rules.is_open, tasked.gateway.let_go > 0) == (False, True)
+    assert (tasked.rules.is_open, tasked.rules.fetches, tasked.gateway.let_go > 0) == (False, False, True)
     tasked.rules.marked = 0
     assert tasked.run(1.0).phase is Phase.IDLE
-
-
-def test_a_fence_by_hand_is_a_need() -> None:
-    tasked = Tasked()
-    tasked.gateway.is_fenced = True
-
-    assert (tasked.run(2.0).phase, tasked.rules.held) == (Phase.ARMED, True)
 
 
 def test_a_gateway_that_is_gone_keeps_nobody_from_a_disk_with_room() -> None:

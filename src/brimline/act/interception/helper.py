@@ -2,8 +2,9 @@
 
 It knows a few words and nothing of Kafka. One JSON object a line, from whoever started it, and one back::
 
-    {"do": "open", "node": 1, "ports": {"9092": 40001}, "spared": []}  rules that turn nobody aside yet
-    {"do": "say", "armed": true, "held": false}                        for three seconds, who is turned aside
+    {"do": "open", "node": 1, "ports": {"9092": 40001}, "spared": [],
+     "leaders": [["10.0.0.2", 9094]], "for_fetches": 40002}            rules that turn nobody aside yet
+    {"do": "say", "armed": true, "held": false, "fetches": false}      for three seconds, who is turned aside
     {"do": "cut", "marked": false, "most": 250}                        ends connections → {"cut": 250}
     {"do": "count"}                                                    → {"direct": 17, "marked": 40}
     {"do": "disarm"}                                                   no rules; what was turned aside goes on
@@ -24,13 +25,14 @@ from brimline.act.interception import routes
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
 from brimline.act.interception.ruleset import Aside, made, removed, said_again
 from brimline.act.interception.sockets import Connected, SocketDiagnosis
-from brimline.decide.interception import MARK
+from brimline.decide.interception import CLIENT_MARK, MARK
 from brimline.documents.codec import read_json
 
 Json = Mapping[str, Any]
 _FIRST_PORT = 1024
 """Below it are the machine's own services: no broker is there."""
 _ANY_TABLE = "table inet brimline_"
+_MARKS = (MARK, CLIENT_MARK)
 
 
 class HeldRules:
@@ -38,17 +40,29 @@ class HeldRules:
         self._aside: Aside | None = None
         self._is_made = False
         self._is_switch_ours = True
+        self._turns_fetches = False
         self._nftables = Nftables()
         self._sockets = SocketDiagnosis()
 
-    def open(self, node: int, ports: Mapping[str, int], spared: list[str]) -> Json:
+    def open(
+        self,
+        node: int,
+        ports: Mapping[str, int],
+        spared: list[str],
+        leaders: list[tuple[str, int]],
+        for_fetches: int | None,
+    ) -> Json:
         # What is not a number or an address never becomes a part of a rule.
         wanted = Aside(
             node_id=int(node),
             ports={int(port): int(own) for port, own in ports.items()},
             spared=tuple(sorted(str(ip_address(each.partition("%")[0])) for each in spared)),
+            leaders=tuple((str(ip_address(address.partition("%")[0])), int(port)) for address, port in leaders),
+            for_fetches=None if for_fetches is None else int(for_fetches),
+            fetcher=self._sockets.listens_as([int(port) for port in ports]) or 0,
         )
-        if any(port < _FIRST_PORT for port in (*wanted.ports, *wanted.ports.values())):
+        named = (*wanted.ports, *wanted.ports.values(), *(port for _, port in wanted.leaders))
+        if any(port < _FIRST_PORT for port in (*named, wanted.for_fetches or _FIRST_PORT)):
             raise InterceptionFailed(f"ports below {_FIRST_PORT} are not turned aside")
         if wanted != self._aside or not self._is_made:
             before = removed(self._open.node_id) if self._is_made else ""
@@ -57,23 +71,23 @@ class HeldRules:
             self._is_switch_ours = routes.lay()
         return {}
 
-    def say(self, *, armed: bool, held: bool) -> Json:
-        self._nftables.run(said_again(self._open.node_id, self._open.ports, armed=armed, held=held))
+    def say(self, *, armed: bool, held: bool, fetches: bool) -> Json:
+        self._turns_fetches = fetches
+        self._nftables.run(said_again(self._open, armed=armed, held=held, fetches=fetches))
         return {}
 
     def count(self) -> Json:
-        found = self._sockets.at(self._open.ports)
-        return {"direct": sum(map(self._is_direct, found)), "marked": sum(each.mark == MARK for each in found)}
+        direct, marked = self._direct_and_marked()
+        return {"direct": len(direct), "marked": len(marked)}
 
     def cut(self, *, marked: bool, most: int) -> Json:
-        found = self._sockets.at(self._open.ports)
-        chosen = [each for each in found if (each.mark == MARK if marked else self._is_direct(each))]
+        chosen = self._direct_and_marked()[marked]
         return {"cut": sum(map(self._sockets.end, chosen[:most]))}
 
     def disarm(self) -> Json:
         if self._is_made:
             self._nftables.run(removed(self._open.node_id))
-            self._is_made = False
+            self._is_made = self._turns_fetches = False
         return {}
 
     def close(self) -> Json:
@@ -89,8 +103,24 @@ class HeldRules:
             raise InterceptionFailed("nothing is open")
         return self._aside
 
-    def _is_direct(self, each: Connected) -> bool:
-        return each.mark != MARK and each.peer not in self._open.spared
+    def _direct_and_marked(self) -> tuple[list[Connected], list[Connected]]:
+        there = {port for _, port in self._open.leaders}
+        found = self._sockets.at({*self._open.ports, *there})
+        marked = [each for each in found if each.mark in _MARKS]
+        ours = (each for each in found if each.mark not in _MARKS and each.own[1] in self._open.ports)
+        direct = [each for each in ours if each.peer[0] not in self._open.spared]
+        if self._turns_fetches:
+            # The other side of a fetch that was turned aside is the gateway's socket, under the leader's address.
+            met = {(each.peer, each.own) for each in marked}
+            direct += [
+                each
+                for each in self._sockets.towards(there)
+                if each.peer in self._open.leaders
+                and each.user == self._open.fetcher
+                and each.mark not in _MARKS
+                and (each.own, each.peer) not in met
+            ]
+        return direct, marked
 
 
 def main(words: list[str] | None = None) -> int:

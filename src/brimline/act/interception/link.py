@@ -12,16 +12,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
+from brimline.act.interception.ruleset import ForeignRule, foreign_rules
 from brimline.documents.codec import read_json
 
 _PATIENCE_SECONDS = 2.0
 _NET_ADMIN = 1 << 12
 _CHUNK = 1 << 16
+Leaders: TypeAlias = Sequence[tuple[str, int]]
+"""Addresses and ports of other brokers."""
 
 
 def why_not_here(service: Path) -> str | None:
@@ -40,6 +43,20 @@ def why_not_here(service: Path) -> str | None:
     )
 
 
+def rules_of_others(ports: Collection[int]) -> list[ForeignRule] | None:
+    """That send one of these ports elsewhere, in this network namespace; ``None``: this user may not look."""
+    try:
+        nftables = Nftables()
+    except InterceptionFailed:
+        return None
+    try:
+        return foreign_rules(nftables.run("list ruleset"), ports)
+    except InterceptionFailed:
+        return None
+    finally:
+        nftables.close()
+
+
 def _capabilities() -> int:
     (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("CapEff:"))
     return int(line.split()[1], 16)
@@ -52,18 +69,24 @@ class HelperLink:
         self._service = service
         self._line: socket.socket | None = None
         self._child: subprocess.Popen[bytes] | None = None
-        self._opened: tuple[Mapping[int, int], Sequence[str]] | None = None
+        self._opened: object = None
 
-    def open(self, ports: Mapping[int, int], spared: Sequence[str]) -> None:
+    def open(
+        self, ports: Mapping[int, int], spared: Sequence[str], leaders: Leaders = (), for_fetches: int | None = None
+    ) -> None:
         """Said once for each helper, and again when something of it changes."""
-        if self._line is None or self._opened != (ports, spared):
-            self._ask(
-                "open", node=self._node_id, ports={str(port): own for port, own in ports.items()}, spared=list(spared)
-            )
-            self._opened = (ports, spared)
+        wanted = {
+            "ports": {str(port): own for port, own in ports.items()},
+            "spared": list(spared),
+            "leaders": [list(each) for each in leaders] if for_fetches is not None else [],
+            "for_fetches": for_fetches,
+        }
+        if self._line is None or self._opened != wanted:
+            self._ask("open", node=self._node_id, **wanted)
+            self._opened = wanted
 
-    def say(self, *, armed: bool, held: bool) -> None:
-        self._ask("say", armed=armed, held=held)
+    def say(self, *, armed: bool, held: bool, fetches: bool = False) -> None:
+        self._ask("say", armed=armed, held=held, fetches=fetches)
 
     def count(self) -> tuple[int, int]:
         """Direct connections, and those through a gateway, which the kernel lists twice."""

@@ -13,6 +13,8 @@ from brimline.act.interception.nftables import InterceptionFailed
 from brimline.decide.interception import MARK
 
 TABLE = 25202
+_MARKS = f"{hex(MARK)}/0xfffffffe"
+"""``MARK`` and ``FETCH_MARK``, which differ in the last bit."""
 _FAMILIES = ("-4", "-6")
 _INHERITED = Path("/proc/sys/net/ipv4/tcp_fwmark_accept")
 _PATIENCE_SECONDS = 10
@@ -25,7 +27,7 @@ def lay() -> bool:
         if family == "-6" and not Path("/proc/net/if_inet6").exists():
             continue
         if not _is_laid(family):
-            _ip(family, "rule", "add", "fwmark", hex(MARK), "lookup", str(TABLE))
+            _ip(family, "rule", "add", "fwmark", _MARKS, "lookup", str(TABLE))
         _ip(family, "route", "replace", "local", "default", "dev", "lo", "table", str(TABLE))
     if _INHERITED.read_text().strip() == "1":
         return were_here
@@ -43,7 +45,7 @@ def sweep(*, restore_switch: bool) -> None:
     for family in _FAMILIES:
         with suppress(InterceptionFailed):
             while _is_laid(family):
-                _ip(family, "rule", "del", "fwmark", hex(MARK), "lookup", str(TABLE))
+                _ip(family, "rule", "del", "fwmark", _MARKS, "lookup", str(TABLE))
         with suppress(InterceptionFailed):
             _ip(family, "route", "flush", "table", str(TABLE))
     if restore_switch:

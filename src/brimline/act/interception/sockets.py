@@ -1,7 +1,7 @@
 """TCP connections of this network namespace: listed and ended by the kernel (sock_diag, as ``ss -K`` does).
 
-A connection that passes through a gateway bears the mark of ``ruleset`` on the gateway's socket towards the client and
-on the broker's towards the gateway. What is at a broker's port without it is a direct one.
+A connection that passes through a gateway bears a mark of ours on the gateway's socket towards the client and on the
+broker's towards the gateway. What is at a broker's port without one is a direct one.
 """
 
 import errno
@@ -29,6 +29,8 @@ _PLACE = struct.Struct("!HH16s16s")
 _AFTER_PLACE = struct.Struct("=III")
 _ATTRIBUTE = struct.Struct("=HH")
 _STATE = struct.Struct("=BBBB")
+_LISTENING = 1 << 10
+_UID_AT = 64
 _BEFORE_ATTRIBUTES = 72
 """Bytes of one connection's message before its attributes: state, place, and figures."""
 _CHUNK = 1 << 16
@@ -39,8 +41,9 @@ class Connected:
     """One side of a connection, as the kernel names it."""
 
     family: int
-    port: int
-    peer: str
+    own: tuple[str, int]
+    peer: tuple[str, int]
+    user: int
     mark: int
     place: bytes
     """Both ends and the kernel's cookie, as it wants them back."""
@@ -57,7 +60,16 @@ class SocketDiagnosis:
 
     def at(self, ports: Collection[int]) -> list[Connected]:
         """All that have one of these ports at this end."""
-        return [each for family in (socket.AF_INET, socket.AF_INET6) for each in self._listed(family, ports)]
+        return [each for port in sorted(ports) for each in self._listed(port, 0)]
+
+    def towards(self, ports: Collection[int]) -> list[Connected]:
+        """All that have one of these ports at the other end."""
+        return [each for port in sorted(ports) for each in self._listed(0, port)]
+
+    def listens_as(self, ports: Collection[int]) -> int | None:
+        """The user who listens at one of these ports."""
+        found = [each for port in sorted(ports) for each in self._listed(port, 0, _LISTENING) if each.mark == 0]
+        return found[0].user if found else None
 
     def end(self, connection: Connected) -> bool:
         """Both of its ends hear of it; ``False``: it has ended by itself."""
@@ -71,16 +83,15 @@ class SocketDiagnosis:
                 return not code
         return False
 
-    def _listed(self, family: int, ports: Collection[int]) -> Iterator[Connected]:
-        place = _PLACE.pack(0, 0, bytes(16), bytes(16)) + _AFTER_PLACE.pack(0, 0xFFFFFFFF, 0xFFFFFFFF)
-        self._send(
-            _BY_FAMILY,
-            _REQUEST | _DUMP,
-            _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, _ESTABLISHED_AND_AT_THEIR_ENDS) + place,
-        )
-        # All of it is read, or the next answer would be the rest of this one.
-        found = [_connected(body) for kind, body in self._messages() if kind == _BY_FAMILY]
-        yield from (each for each in found if each.port in ports)
+    def _listed(self, own: int, peers: int, states: int = _ESTABLISHED_AND_AT_THEIR_ENDS) -> list[Connected]:
+        """The kernel leaves out all other ports: a busy machine has tens of thousands of sockets."""
+        place = _PLACE.pack(own, peers, bytes(16), bytes(16)) + _AFTER_PLACE.pack(0, 0xFFFFFFFF, 0xFFFFFFFF)
+        found = []
+        for family in (socket.AF_INET, socket.AF_INET6):
+            self._send(_BY_FAMILY, _REQUEST | _DUMP, _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, states) + place)
+            # All of it is read, or the next answer would be the rest of this one.
+            found += [_connected(body) for kind, body in self._messages() if kind == _BY_FAMILY]
+        return found
 
     def _send(self, kind: int, flags: int, body: bytes) -> None:
         self._netlink.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)
@@ -102,14 +113,22 @@ class SocketDiagnosis:
 def _connected(body: bytes) -> Connected:
     family, _, _, _ = _STATE.unpack_from(body)
     place = body[_STATE.size : _STATE.size + _PLACE.size + _AFTER_PLACE.size]
-    port, _, _, peer = _PLACE.unpack_from(place)
+    port, peers_port, own, peer = _PLACE.unpack_from(place)
+    (user,) = struct.unpack_from("=I", body, _UID_AT)
     mark, at = 0, _BEFORE_ATTRIBUTES
     while at + _ATTRIBUTE.size <= len(body):
         size, kind = _ATTRIBUTE.unpack_from(body, at)
         if kind == _MARK and size >= _ATTRIBUTE.size + 4:
             mark = struct.unpack_from("=I", body, at + _ATTRIBUTE.size)[0]
         at += max((size + 3) & ~3, _ATTRIBUTE.size)
-    return Connected(family=family, port=port, peer=_address(family, peer), mark=mark, place=place)
+    return Connected(
+        family=family,
+        own=(_address(family, own), port),
+        peer=(_address(family, peer), peers_port),
+        user=user,
+        mark=mark,
+        place=place,
+    )
 
 
 def _address(family: int, raw: bytes) -> str:

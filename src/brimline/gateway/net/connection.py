@@ -35,6 +35,10 @@ _READABLE_ALONE = int(select.EPOLLIN)
 """Nearly every event: neither a way out nor an end has to be looked after."""
 
 
+OWN_FETCHES = "own fetches"
+"""The listener at which the broker's own fetches come in, on their way to leaders."""
+
+
 class Judge(Protocol):
     """The rules: what becomes of the requests that they want to see."""
 
@@ -203,7 +207,9 @@ class Connection(Pair):
         except WireError:
             self.close("malformed")
         except OSError as error:
-            self.close("broker-unreachable" if not self._is_open and self.client.is_ready else _reason(error))
+            is_unreachable = not self._is_open and self.client.is_ready
+            who = "leader" if self.listener == OWN_FETCHES else "broker"
+            self.close(f"{who}-unreachable" if is_unreachable else _reason(error))
         except BaseException:
             self.close("bug")
             raise

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from brimline.gateway.counters import Counters
 from brimline.gateway.net.account import Account
 from brimline.gateway.net.addresses import Addresses, AddressLimits, AddressRefusal, address_of
-from brimline.gateway.net.connection import Connection, Judge
+from brimline.gateway.net.connection import OWN_FETCHES, Connection, Judge
 from brimline.gateway.net.endpoint import Endpoint, PipePool, TlsEndpoint
 from brimline.gateway.net.listening import BEGUN, BIND_ADDRESS_NO_PORT, Address
 from brimline.gateway.net.loop import EventLoop, Timer
-from brimline.gateway.net.transparent import Client, dial_as, upstream_for
+from brimline.gateway.net.transparent import Client, dial_as, dial_leader, upstream_for
 from brimline.gateway.net.turns import Turns
 
 _LOG = logging.getLogger("brimline.gateway")
@@ -47,6 +47,11 @@ class OpenListener:
     """Makes the rules of one connection, where they have to remember something of it; ``None``: those of everybody."""
     client_tls: Callable[[], ssl.SSLContext] | None = None
     broker_tls: Callable[[], ssl.SSLContext] | None = None
+
+    @property
+    def is_outward(self) -> bool:
+        """This broker's own fetches come in here, and go on to the leader that they were meant for."""
+        return self.name == OWN_FETCHES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,10 +240,10 @@ class Forwarder:
             return
         # Before it is connected: TLS cannot be put on a socket that is just about to be.
         broker = _endpoint(upstream, listener.broker_tls, server_side=False)
-        if not self._begins_to_connect(broker.sock, listener, peer):
+        if not self._begins_to_connect(broker.sock, listener, peer, client.sock):
             client.close()
             broker.close()
-            self.counters.closed["broker-unreachable"] += 1
+            self.counters.closed["leader-unreachable" if listener.is_outward else "broker-unreachable"] += 1
             return
         judge = self.judge if listener.judge is None else listener.judge()
         connection = Connection(
@@ -248,8 +253,12 @@ class Forwarder:
         self.addresses.came(peer[0])
         connection.start()
 
-    def _begins_to_connect(self, sock: socket.socket, listener: OpenListener, peer: Client) -> bool:
+    def _begins_to_connect(
+        self, sock: socket.socket, listener: OpenListener, peer: Client, accepted: socket.socket
+    ) -> bool:
         try:
+            if listener.is_outward:
+                return dial_leader(sock, accepted)
             if listener.mark is not None:
                 others = self._connections.values()
                 return dial_as(sock, peer, upstream_for(sock.family, listener.upstream), listener.mark, others)

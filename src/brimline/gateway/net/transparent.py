@@ -12,6 +12,7 @@ import socket
 from collections.abc import Container
 from typing import TypeAlias
 
+from brimline.decide.interception import CLIENT_MARK
 from brimline.gateway.net.listening import BACKLOG, BEGUN, BIND_ADDRESS_NO_PORT, Address
 
 Client: TypeAlias = tuple[str, int]
@@ -66,6 +67,12 @@ def dial_as(sock: socket.socket, client: Client, upstream: Address, mark: int, o
         else:
             return sock.connect_ex(upstream) in BEGUN
     return False
+
+
+def dial_leader(sock: socket.socket, accepted: socket.socket) -> bool:
+    """Begin to connect to whom the broker has dialled: that is the address of the socket that took it."""
+    sock.setsockopt(socket.SOL_SOCKET, _SO_MARK, CLIENT_MARK)
+    return sock.connect_ex(accepted.getsockname()) in BEGUN
 
 
 def _bound(family: socket.AddressFamily, address: tuple[str, int], mark: int) -> socket.socket:

@@ -18,7 +18,7 @@ from brimline.decide.followers import SKIPPED_ERROR, FetchPlan, FollowerSession
 from brimline.gateway.counters import FetchCounters
 from brimline.gateway.describe.rule import framed
 from brimline.gateway.net.connection import Connection, Judge
-from brimline.gateway.rules.follower_orders import FollowerSkips, SkippedPartitions
+from brimline.gateway.rules.follower_orders import FollowerSkips, OwnSkips, SkippedPartitions
 from brimline.wire.fetch import (
     API_KEY,
     FIRST_VERSION_WITH_TOPIC_ID,
@@ -37,7 +37,17 @@ from brimline.wire.request_stream import Request
 _NOBODY = SkippedPartitions()
 
 
-def fetch_rules(others: Judge, skips: FollowerSkips, counters: FetchCounters) -> Callable[[], "FetchRule"]:
+class NobodyJudges:
+    """Everything passes: what this broker sends to another is that one's matter."""
+
+    def wants(self, api_key: int, version: int) -> bool:
+        return False
+
+    def judge(self, connection: Connection, request: Request) -> None:
+        connection.forward([request.frame], request.correlation_id)
+
+
+def fetch_rules(others: Judge, skips: FollowerSkips | OwnSkips, counters: FetchCounters) -> Callable[[], "FetchRule"]:
     """Makes one for each connection; ``others`` judges everything but Fetch."""
     return lambda: FetchRule(others, skips, counters)
 
@@ -45,7 +55,7 @@ def fetch_rules(others: Judge, skips: FollowerSkips, counters: FetchCounters) ->
 class FetchRule:
     __slots__ = ("_counters", "_follower", "_gives_up", "_is_left_alone", "_others", "_session", "_skips", "_uses_ids")
 
-    def __init__(self, others: Judge, skips: FollowerSkips, counters: FetchCounters) -> None:
+    def __init__(self, others: Judge, skips: FollowerSkips | OwnSkips, counters: FetchCounters) -> None:
         self._others = others
         self._skips = skips
         self._counters = counters

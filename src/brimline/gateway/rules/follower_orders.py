@@ -15,6 +15,7 @@ and is sent the set again.
 Fences of followers go the same way (``Fences.lease_followers``): whose partitions are not to be produced to.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from brimline.decide.followers import Partition
 from brimline.documents.orders import WithheldFollower, WithheldTopic
+from brimline.gateway.rules.placement import Placement
 from brimline.model import BadInput
 
 LONGEST_SECONDS = 60.0
@@ -92,6 +94,46 @@ class FollowerSkips:
                 return {}
             self.snapshot = SkipSnapshot(seconds=self._seconds)
             return snapshot.followers
+
+
+class OwnSkips:
+    """What this broker itself has no room for: all that is in its full log dirs. For its own fetches from leaders.
+
+    Nobody has to say so: it follows from the gateway's own look at the disks and from the guard's lease.
+    """
+
+    def __init__(
+        self, broker: int, full_log_dirs: Callable[[], frozenset[str]], placement: Callable[[], Placement]
+    ) -> None:
+        self._broker = broker
+        self._full_log_dirs = full_log_dirs
+        self._placement = placement
+        self._of: tuple[frozenset[str], Placement | None] = (frozenset(), None)
+        self._snapshot = SkipSnapshot(seconds=time.monotonic)
+
+    @property
+    def snapshot(self) -> SkipSnapshot:
+        full, placement = self._full_log_dirs(), self._placement()
+        if self._of[0] != full or self._of[1] is not placement:
+            self._of = full, placement
+            skipped = _in_log_dirs(full, placement)
+            followers = {self._broker: skipped} if skipped.count else {}
+            self._snapshot = SkipSnapshot(seconds=time.monotonic, followers=followers, until=math.inf)
+        return self._snapshot
+
+
+def _in_log_dirs(full: frozenset[str], placement: Placement) -> SkippedPartitions:
+    by_name = frozenset(where for where, log_dir in placement.log_dirs.items() if log_dir in full)
+    numbers: dict[str, list[int]] = {}
+    for topic, number in by_name:
+        numbers.setdefault(topic, []).append(number)
+    return SkippedPartitions(
+        by_name=frozenset((topic.encode(), number) for topic, number in by_name),
+        by_id=frozenset(
+            (topic_id.bytes, number) for topic_id, topic in placement.names.items() for number in numbers.get(topic, ())
+        ),
+        count=len(by_name),
+    )
 
 
 def _skipped(topics: Iterable[WithheldTopic]) -> SkippedPartitions:

@@ -48,11 +48,11 @@ class ClusterClient(Reconnecting):
             connection.refresh_brokers(Deadline(PATIENCE))
             return list(connection.brokers)
 
-    def hosts(self) -> Collection[str]:
-        """Of the other live brokers."""
+    def endpoints(self) -> Collection[tuple[str, int]]:
+        """Hosts and ports of the other live brokers."""
         with self.connected() as connection:
             connection.refresh_brokers(Deadline(PATIENCE))
-            return [each.host for each in connection.brokers.values() if each.broker != self._own]
+            return [(each.host, each.port) for each in connection.brokers.values() if each.broker != self._own]
 
     def volumes(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs]:
         with self.connected() as connection:

@@ -94,6 +94,7 @@ def follower_choice(config: GuardConfig) -> Choice:
         config.text(keys.FOLLOWER_ACTION),
         carries_replication=any(each.carries_replication for each in fronted),
         carries_clients=bool(fronted),
+        skips_itself=config.skips_own_fetches,
     )
 
 

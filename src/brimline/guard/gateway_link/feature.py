@@ -5,7 +5,7 @@ In ``/v1/state`` is what ``status`` needs of it. All its counters are in ``/metr
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from brimline.decide.admission import named_topics
+from brimline.decide.admission import FenceCause, named_topics
 from brimline.disks.sentences import how_to_lift, reasons_of_full_log_dirs
 from brimline.disks.task import DiskReport
 from brimline.documents.gateway_state import GatewayState, RefusedBatches, Skips, StandingFence
@@ -205,6 +205,8 @@ class GatewayLink(Feature):
         carries = any(each.carries_replication for each in fronted)
         board.put(catalogue.REPLICATION_THROUGH_GATEWAY.single(int(carries)))
         if report.state is not None:
+            by_hand = any(fence.cause is FenceCause.MANUAL for fence in report.state.fences)
+            self.core.is_fenced = by_hand or bool(report.state.follower_fences)
             board.put(catalogue.GATEWAY_UP.single(1), *gateway_families(report.state))
         else:
             board.put(catalogue.GATEWAY_UP.single(0))

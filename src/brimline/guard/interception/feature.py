@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from brimline.act.interception.link import HelperLink, why_not_here
+from brimline.act.interception.link import HelperLink, Leaders, rules_of_others, why_not_here
 from brimline.decide.disk_state import DiskState, Space
 from brimline.decide.interception import InterceptionSettings, Need, Phase, need_of
 from brimline.disks.task import DiskReport, VolumeStatus
@@ -26,6 +26,7 @@ HELPER_SOCKET = Path("/run/brimline/interception.sock")
 _GATEWAY_PATIENCE = 1.0
 _LOOK_AT_PEERS = 30.0
 _RETRY_PEERS = 5.0
+_SHOWN = 3
 
 
 def settings_of(config: GuardConfig) -> InterceptionSettings:
@@ -97,6 +98,7 @@ class Interceptions(Feature):
             return
         self._news = InterceptionNews()
         self._peers = ClusterClient(core.config.admin, core.broker, core.clock)
+        self._leaders: Leaders = ()
         self._spared: Sequence[str] | None = None if _carries_peers(core.config) else ()
         rules = HelperLink(core.broker, HELPER_SOCKET)
         worker = Worker("interception", lambda: self._task.step(), at_end=rules.end)
@@ -105,13 +107,14 @@ class Interceptions(Feature):
             rules,
             core.clock,
             lambda: settings_of(core.config),
-            lambda: need_of_all(core.disks, settings_of(core.config)),
+            self._need_now,
             lambda: self._spared,
             self._changed,
+            lambda: self._leaders,
         )
         self._need = Need.NONE
         self.workers = [worker]
-        if self._spared is None:
+        if self._spared is None or core.config.skips_own_fetches:
             self.workers.append(Worker("addresses of the other brokers", self._look_at_peers))
 
     def decided(self, disks: DiskReport) -> None:
@@ -120,6 +123,10 @@ class Interceptions(Feature):
             if need is not self._need:
                 self.workers[0].wake()
             self._need = need
+
+    def _need_now(self) -> Need:
+        fenced = Need.FENCED if self.core.is_fenced else Need.NONE
+        return max(fenced, need_of_all(self.core.disks, settings_of(self.core.config)))
 
     def document(self, seconds: float) -> Mapping[str, object]:
         if not self.workers:
@@ -149,14 +156,27 @@ class Interceptions(Feature):
             yield gateway_finding(Weight.FINE, "this machine can turn clients aside")
         else:
             yield gateway_finding(hole_weight(config), f"clients cannot be turned aside here: {hindrance}")
+        if config.is_enforcing and config.why_no_own_skips is not None:
+            yield gateway_finding(
+                Weight.NOTE,
+                f"this broker cannot leave out its own fetches while its disk is full: {config.why_no_own_skips}; its "
+                "leaders keep a reserve",
+            )
+        yield from _explain_rules_of_others(config)
 
     def _look_at_peers(self) -> float:
         try:
-            hosts = self._peers.hosts()
-            found = {info[4][0] for host in hosts for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+            found = {
+                (str(info[4][0]).partition("%")[0], port)
+                for host, port in self._peers.endpoints()
+                for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            }
         except (ObservationFailed, OSError):
             return _RETRY_PEERS
-        self._spared = tuple(sorted(str(address).partition("%")[0] for address in found))
+        if _carries_peers(self.core.config):
+            self._spared = tuple(sorted({address for address, _ in found}))
+        if self.core.config.skips_own_fetches:
+            self._leaders = tuple(sorted(found))
         return _LOOK_AT_PEERS
 
     def _changed(self, report: InterceptionReport) -> None:
@@ -169,6 +189,25 @@ class Interceptions(Feature):
             catalogue.INTERCEPTION_CUT.single(report.cut),
         )
         self._news.tell(report)
+
+
+def _explain_rules_of_others(config: GuardConfig) -> Iterator[Finding]:
+    """Looked at, never touched."""
+    ports = {each.upstream.port for each in config.layout.fronted}
+    others = rules_of_others(ports)
+    if others is None:
+        yield gateway_finding(
+            Weight.NOTE, "rules of docker, firewalld or others in the kernel could not be read: run doctor as root"
+        )
+        return
+    for each in others[:_SHOWN]:
+        yield gateway_finding(
+            hole_weight(config),
+            f"a rule in table {each.table}, chain {each.chain} sends the broker's port elsewhere ({each.text}): "
+            "clients that it takes are not turned aside. If the broker runs in a container, run Brimline there too",
+        )
+    if len(others) > _SHOWN:
+        yield gateway_finding(hole_weight(config), f"{len(others) - _SHOWN} more such rules: nft list ruleset")
 
 
 def _carries_peers(config: GuardConfig) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from brimline.act.interception.link import Leaders
 from brimline.act.interception.nftables import InterceptionFailed
 from brimline.decide.interception import Interception, InterceptionSettings, Need, Phase, Seen, Turn, next_step
 from brimline.model import ObservationFailed
@@ -18,21 +19,23 @@ CUT_AT_ONCE = 250
 """Connections that are ended in one step, so that thousands of clients do not come again in one instant."""
 _ALL = 1_000_000
 RETRY = 5.0
-_WAITS = {Phase.IDLE: 1.0, Phase.ARMING: 0.1, Phase.ARMED: 0.5, Phase.DRAINING: 0.2}
+_WAITS = {Phase.IDLE: 0.5, Phase.ARMING: 0.1, Phase.ARMED: 0.5, Phase.DRAINING: 0.2}
 
 
 class TurningGateway(Protocol):
     """``GatewayClient`` asks a real one."""
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], bool]: ...
+    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], int | None]: ...
 
 
 class RuleHolder(Protocol):
     """``HelperLink`` has them in a real kernel."""
 
-    def open(self, ports: Mapping[int, int], spared: Sequence[str]) -> None: ...
+    def open(
+        self, ports: Mapping[int, int], spared: Sequence[str], leaders: Leaders, for_fetches: int | None
+    ) -> None: ...
 
-    def say(self, *, armed: bool, held: bool) -> None: ...
+    def say(self, *, armed: bool, held: bool, fetches: bool) -> None: ...
 
     def count(self) -> tuple[int, int]: ...
 
@@ -62,7 +65,7 @@ class InterceptionReport:
 
 
 class InterceptionTask:
-    """``need``, ``settings`` and ``spared`` are asked before every step; ``spared`` is ``None`` while not known."""
+    """``need``, ``settings``, ``spared``, ``leaders`` are asked every step; ``spared``: ``None`` while unknown."""
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class InterceptionTask:
         need: Callable[[], Need],
         spared: Callable[[], Sequence[str] | None],
         changed: Callable[[InterceptionReport], None],
+        leaders: Callable[[], Leaders] = lambda: (),
     ) -> None:
         self._gateway = gateway
         self._rules = rules
@@ -81,8 +85,10 @@ class InterceptionTask:
         self._need = need
         self._spared = spared
         self._changed = changed
+        self._leaders = leaders
         self._state = Interception()
         self._ports: Mapping[int, int] = {}
+        self._for_fetches: int | None = None
         self._is_swept = False
         self.report = InterceptionReport()
 
@@ -108,26 +114,29 @@ class InterceptionTask:
         return 0.0 if is_news and self._state.phase is Phase.ARMING else _WAITS[self._state.phase]
 
     def _looked(self) -> Seen:
-        need, spared = self._need(), self._spared()
-        try:
-            self._ports, is_fenced = self._gateway.intercepted()
-            answers = bool(self._ports) and spared is not None
-        except ObservationFailed:
-            is_fenced, answers = False, False
-        is_idle = self._state.phase is Phase.IDLE
+        need, is_idle = self._need(), self._state.phase is Phase.IDLE
+        # Nothing is asked while nobody is turned aside and nothing is near.
+        answers = True if is_idle and not need else self._gateway_answers()
         direct, marked = (0, 0) if is_idle else self._rules.count()
         return Seen(
             now=self._clock.seconds(),
-            need=Need.FULL if is_fenced else need,
+            need=need,
             gateway_answers=answers,
             direct=direct,
             proxied=(marked + 1) // 2,
         )
 
+    def _gateway_answers(self) -> bool:
+        try:
+            self._ports, self._for_fetches = self._gateway.intercepted()
+        except ObservationFailed:
+            return False
+        return bool(self._ports) and self._spared() is not None
+
     def _carry_out(self, acts: Sequence[Turn]) -> None:
         if Turn.ARM in acts or Turn.HOLD in acts:
-            self._rules.open(self._ports, self._spared() or ())
-            self._rules.say(armed=Turn.ARM in acts, held=Turn.HOLD in acts)
+            self._rules.open(self._ports, self._spared() or (), self._leaders(), self._for_fetches)
+            self._rules.say(armed=Turn.ARM in acts, held=Turn.HOLD in acts, fetches=Turn.TURN_FETCHES in acts)
         if Turn.DISARM in acts:
             self._rules.disarm()
         if Turn.LET_GO in acts:
