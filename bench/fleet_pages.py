@@ -120,11 +120,12 @@ def _log_dir(number: int) -> str:
 
 
 def _used(broker: int, log_dir: int) -> float:
-    return 30.0 + (broker * 37 + log_dir * 11) % 65 + broker % 9 / 10
+    used = 30.0 + (broker * 37 + log_dir * 11) % 65 + broker % 9 / 10
+    return used + 2 if used > 94 and broker < BROKERS // 8 else used
 
 
 def _is_full(broker: int, log_dir: int) -> bool:
-    return _used(broker, log_dir) > 94 and broker < BROKERS // 8
+    return _used(broker, log_dir) > 95
 
 
 def _pressure(volumes: list[tuple[int, int]]) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ from tests.web.browser import NARROW, WIDE, browsing
 
 DOCS = Path(__file__).parent.parent / "docs" / "pictures"
 MOST_BYTES = 60_000
-_COLOURS = 48
+_COLOURS = 32
 
 
 class Camera:
@@ -86,11 +86,11 @@ def broker_pictures(camera: Camera, folder: Path) -> None:
         device = next(each["device"] for each in guarding.state()["volumes"] if str(other) in each["logDirs"])
         camera.take("guard", f"{url}/")
         camera.take("guard-narrow-dark", f"{url}/", NARROW, "dark")
-        camera.take("disk", f"{url}/disk?device={device}&ceiling=20", (1280, 1500))
+        camera.take("disk", f"{url}/disk?device={device}&ceiling=20", (1280, 1340))
         sandbox.outside(filler).unlink()
         eventually(lambda: not running.fenced())
         eventually(lambda: "RELEASED" in guarding.get("/v1/history"))
-        camera.take("timeline", f"{url}/", (1280, 640), at="h2:has-text('What happened')")
+        camera.take("timeline", f"{url}/", (1280, 560), at="h2:has-text('What happened')")
 
 
 def fleet_picture(camera: Camera, folder: Path) -> None:

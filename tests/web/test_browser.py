@@ -78,6 +78,7 @@ def test_from_the_fleet_to_a_disk_and_its_slider(visit: Visit) -> None:
         page.keyboard.press("ArrowLeft")
     expect(page.locator("#plan")).to_contain_text("Ceiling 50 %")
     expect(page.locator("#plan")).to_contain_text("WOULD DELETE")
+    expect(page.get_by_role("status")).to_contain_text("Ceiling 50 %")
     expect(page.locator("#command")).to_contain_text("--ceiling 50 --device")
     assert "ceiling=50" in page.url
     violations["/disk"] = visit.violations()

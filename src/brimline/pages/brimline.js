@@ -30,9 +30,8 @@ if (form) {
       plan.textContent = "The server does not answer: reload the page.";
       return;
     }
-    plan.innerHTML = found; // made, and escaped, by the server; scripts in it would not run
+    show(plan, found);
     history.replaceState(null, "", `?${query}`);
-    showCopyButtons();
   };
 
   const moved = (from, to) => {
@@ -56,14 +55,19 @@ const askAgain = async () => {
   try {
     const answer = await fetch(`${location.pathname}${location.search}&part=plan`);
     if (!answer.ok) return;
-    plan.innerHTML = await answer.text();
+    show(plan, await answer.text());
   } catch {
     return;
   }
-  showCopyButtons();
   setTimeout(askAgain, AGAIN_MS);
 };
 setTimeout(askAgain, AGAIN_MS);
+
+function show(plan, found) {
+  plan.innerHTML = found; // made, and escaped, by the server; scripts in it would not run
+  document.getElementById("said").textContent = plan.querySelector(".lead").textContent;
+  showCopyButtons();
+}
 
 function showCopyButtons() {
   // Browsers let pages copy on localhost and over TLS only

@@ -13,7 +13,22 @@ from brimline.model.blast_radius import BlastRadius, GroupLoss, TopicLoss
 from brimline.model.topic_use import TopicPlace, TopicSummary
 from brimline.pages.chart import UseChart
 from brimline.pages.html import Child, Html, fragment, page, tag
-from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, ODD, WARN, Bar, marks_key, moment, table, timeline, word
+from brimline.pages.parts import (
+    BAD,
+    GOOD,
+    NAMED,
+    NUMBER,
+    ODD,
+    WARN,
+    Bar,
+    command_to_copy,
+    live,
+    marks_key,
+    moment,
+    table,
+    timeline,
+    word,
+)
 from brimline.pages.volumes_page import ShownVolume
 
 LOWEST_CEILING, HIGHEST_CEILING = 1, 99
@@ -134,7 +149,7 @@ def _sections(seen: DiskSeen) -> Iterator[Html]:
     yield from _topics(seen)
     yield tag("h2", "What another ceiling would delete")
     yield _form(seen)
-    yield tag("div", _plan(seen), id=_PLAN, aria_live="polite")
+    yield from live(_plan(seen))
     yield tag("h2", "Use over time")
     if seen.chart is None:
         yield tag("p", "No reading of this disk is kept.", class_="muted")
@@ -185,9 +200,7 @@ def _plan(seen: DiskSeen) -> Iterator[Html]:
         "p", "On the broker's host. It shows this once more and deletes nothing without ", tag("code", "--apply"), ":"
     )
     command = f"brimline reclaim --config {seen.config} --ceiling {run.ceiling} --device {row.device}"
-    copied = tag("button", "Copy", type="button", hidden=True, data_copy="command")
-    code = tag("pre", tag("code", command, id="command"), tabindex=0, role="region", aria_label="The command")
-    yield tag("div", code, copied, class_="command")
+    yield command_to_copy(command)
 
 
 def _verdict(run: DryRun, row: ShownVolume) -> Iterator[Html]:

@@ -87,6 +87,24 @@ def _cell(cell: Child, title: str, column: str) -> Html:
     return tag("td", cell, class_=column or None, data_title=title if column in (NUMBER, NAMED) else None)
 
 
+def live(*parts: Child) -> list[Html]:
+    """What the script replaces; a screen reader is told its verdict alone."""
+    return [tag("div", parts, id="plan"), tag("p", id="said", role="status", class_="unseen")]
+
+
+def command_to_copy(command: str) -> Html:
+    """The script shows the button where browsers let a page copy."""
+    copied = tag("button", "Copy", type="button", hidden=True, data_copy="command")
+    code = tag("pre", tag("code", command, id="command"), tabindex=0, role="region", aria_label="The command")
+    return tag("div", code, copied, class_="command")
+
+
+def choice(title: str, name: str, values: Sequence[str], chosen: str) -> Html:
+    options = [("", "all"), *((value, value) for value in values)]
+    found = (tag("option", text, value=value, selected=value == chosen) for value, text in options)
+    return tag("label", title, tag("select", found, name=name))
+
+
 def problem_page(sentence: str) -> bytes:
     back = tag("p", tag("a", "All disks", href="./"))
     return page("Brimline", tag("main", tag("h1", "Brimline"), tag("p", sentence), back, id="content"))

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from brimline.documents.history import Timeline
 from brimline.model import counted, human_bytes, human_count, human_percent, human_span
 from brimline.pages.html import Child, Html, page, tag
-from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, ODD, WARN, Bar, marks_key, table, timeline, word
+from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, ODD, WARN, Bar, choice, marks_key, table, timeline, word
 
 ROWS_ON_A_PAGE = 200
 _EVENTS = 100
@@ -146,13 +146,7 @@ def _verdict(rows: Sequence[ShownVolume]) -> Child:
 
 def _form(seen: VolumesSeen, wanted: VolumeFilter) -> Html:
     clusters = sorted({row.cluster for row in seen.rows})
-    choices = [("", "all"), *((name, name) for name in clusters)]
-    cluster = tag(
-        "select",
-        (tag("option", text, value=value, selected=value == wanted.cluster) for value, text in choices),
-        name="cluster",
-    )
-    fields: list[Child] = [tag("label", "Cluster", cluster)] if len(clusters) > 1 else []
+    fields: list[Child] = [choice("Cluster", "cluster", clusters, wanted.cluster)] if len(clusters) > 1 else []
     fields.append(tag("label", "Broker", tag("input", name="broker", value=wanted.broker, inputmode="numeric", size=8)))
     if seen.is_fleet:
         fields.append(tag("label", "Topic", tag("input", name="topic", value=wanted.topic, size=24)))

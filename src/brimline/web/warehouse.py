@@ -17,7 +17,7 @@ from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.manifest import newest_files
 from brimline.fleet.tables.show import NoTable, TableLook, look_at, version_of
 from brimline.landing.seal import BadSnapshot
-from brimline.model import human_bytes, used_percent
+from brimline.model import human_bytes, human_span, used_percent
 from brimline.model.reclaim import CEILING_OFF
 from brimline.pages.chart import Expectation, Reading, UseChart
 from brimline.pages.disk_page import DiskQuery, DiskSeen, TopicOnDisk
@@ -28,6 +28,7 @@ from brimline.web.what_if import WhatIfs
 _LOOK_AGAIN = 2.0
 """Seconds: whether a table has a new version is not asked more often."""
 _SOON_DAYS = 7.0
+_DAY = 86_400.0
 _READINGS = 5000
 _KEPT_SNAPSHOTS = 4
 _Row = Mapping[str, Any]
@@ -247,12 +248,22 @@ def _why(row: _Row, forecast: _Row | None) -> str:
     if row[c.BREACHES]:
         parts.append(f"over {row[c.BREACHES]}")
     if forecast is not None and forecast[c.DAYS_TO_FULL] is not None and forecast[c.GROWTH_BYTES_PER_DAY]:
-        soonest, latest = forecast[c.SOONEST_DAYS], forecast[c.LATEST_DAYS]
-        until = "or never" if latest is None else f"to {latest:.0f} days"
-        between = "" if soonest is None else f", full in {soonest:.0f} {until}"
+        between = "" if row[c.STATE] == "full" else _between(forecast[c.SOONEST_DAYS], forecast[c.LATEST_DAYS])
         parts.append(f"+{human_bytes(int(forecast[c.GROWTH_BYTES_PER_DAY]))} a day{between}")
     elif forecast is not None:
         parts.append(forecast[c.OUTLOOK])
     if row[c.IS_STALE]:
         parts.append(f"seen {row[c.TAKEN_AT]:%m-%d %H:%M}")
     return "; ".join(parts)
+
+
+def _between(soonest: float | None, latest: float | None) -> str:
+    """``, full in 5 to 27 days``."""
+    if soonest is None:
+        return ""
+    first = human_span(soonest * _DAY)
+    if latest is None:
+        return f", full in {first} or never"
+    last = human_span(latest * _DAY)
+    number, _, unit = first.partition(" ")
+    return f", full in {number if last.endswith(unit) else first} to {last}"

@@ -25,7 +25,7 @@ from brimline.fleet.simulate.what_if import WhatIf, parse_retention
 from brimline.fleet.simulate.words import age_at, age_then, asked_for, day_name, trouble, troubled
 from brimline.model import counted, human_bytes, human_count
 from brimline.pages.html import Child, Html, fragment, page, tag
-from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, WARN, table, word
+from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, WARN, choice, command_to_copy, live, table, word
 
 _PATIENCE = 0.3
 """Seconds that a page waits for its answer; then it says how far it is."""
@@ -168,7 +168,7 @@ class WhatIfs:
                 tag("h1", "What if the limits were others?"),
                 tag("p", _ABOUT, class_="muted"),
             ),
-            tag("main", _form(asked, clusters), tag("div", parts, id="plan", aria_live="polite"), id="content"),
+            tag("main", _form(asked, clusters), live(parts), id="content"),
             tag("footer", "Brimline shows and changes nothing here."),
         )
 
@@ -199,9 +199,7 @@ class WhatIfs:
             yield from _answer(job.result)
         yield tag("p", "The same in a terminal, with all topics:")
         command = f"brimline fleet simulate --warehouse {shlex.quote(self._warehouse)} {asked.command} --all"
-        copied = tag("button", "Copy", type="button", hidden=True, data_copy="command")
-        code = tag("pre", tag("code", command, id="command"), tabindex=0, role="region", aria_label="The command")
-        yield tag("div", code, copied, class_="command")
+        yield command_to_copy(command)
 
 
 _ABOUT = (
@@ -216,15 +214,9 @@ def _form(asked: Asked, clusters: Sequence[str]) -> Html:
         return tag("label", title, given)
 
     percent: dict[str, str | int] = {"type": "number", "min": 0, "max": 100}
-    choices = [("", "all"), *((name, name) for name in clusters)]
-    cluster = tag(
-        "select",
-        (tag("option", text, value=value, selected=value == asked.cluster) for value, text in choices),
-        name="cluster",
-    )
     return tag(
         "form",
-        tag("label", "Cluster", cluster),
+        choice("Cluster", "cluster", clusters, asked.cluster),
         field("Broker", "broker", placeholder="all", inputmode="numeric"),
         field("Ceiling, %", "ceiling", **percent),
         field("Refuse above, % used", "max_used", **percent),
