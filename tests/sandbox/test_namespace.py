@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,31 @@ def test_a_volume_exists_inside_only(namespace: Namespace) -> None:
     status = os.statvfs(namespace.outside(volume))
     assert status.f_blocks * status.f_frsize == 16 * 1024 * 1024
     assert not volume.exists()
+
+
+def test_everything_under_a_short_name(namespace: Namespace, tmp_path: Path) -> None:
+    """Inside, beside all that is outside; outside there is no such name."""
+    short = Path("/brimline-short")
+    (tmp_path / "seen").write_text("outside")
+
+    if not namespace.rename(short):
+        pytest.skip(f"no private mounts: {namespace.refusal}")
+    namespace.mount(short / "a", "tmpfs", Bytes(16 * 1024 * 1024))
+    (namespace.outside(short / "a") / "file").write_text("inside")
+
+    seen = ["cat", str(tmp_path / "seen"), str(short / "a" / "file")]
+    assert subprocess.run(namespace.inside(seen), capture_output=True, check=True).stdout == b"outsideinside"
+    namespace.spawn("copy", ["cp", *seen[1:], str(short)], directory=short, output=short / "log")
+    eventually(lambda: namespace.exit_code("copy") == 0)
+    assert namespace.outside(short / "seen").read_text() == "outside"
+    assert not short.exists()
+
+
+def test_a_name_that_this_machine_has_is_not_taken(namespace: Namespace, tmp_path: Path) -> None:
+    base = namespace.base
+
+    assert not namespace.rename(tmp_path)
+    assert namespace.base == base
 
 
 def test_a_program_that_does_not_exist_is_named(namespace: Namespace) -> None:

@@ -18,6 +18,7 @@ PEM = SecuritySpec(protocol="SSL", key_store="PEM")
         (lambda: SandboxSpec(version="0.8"), r"no Kafka 0\.8"),
         (lambda: SandboxSpec(brokers=0), "0 brokers"),
         (lambda: SandboxSpec(volumes=()), "at least one volume"),
+        (lambda: SandboxSpec(brokers=2, short_paths=True), "short paths are for one broker"),
         (lambda: SandboxSpec(version="3.2.3", volumes=TWO), "KIP-858"),
         (lambda: SandboxSpec(version="3.2.3", volumes=(VolumeSpec(log_dirs=2),)), "KIP-858"),
         (lambda: SandboxSpec(version="3.2.3", tiered=True), "KIP-405"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Self
 
 from brimline.model import Bytes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from brimline.sandbox.certificates import Authority
 
 _CONTROLLER_HEAP = Bytes(128 * 1024 * 1024)
+_SHORT = Path("/data")
 
 
 class Sandbox:
@@ -53,6 +55,7 @@ class Sandbox:
         try:
             if not self.has_real_volumes:
                 self._warn(self._namespace.why_plain())
+            self._is_short = self.spec.short_paths and self._namespace.rename(_SHORT)
             self._build()
             self._launch()
         except BaseException:
@@ -203,7 +206,7 @@ class Sandbox:
                 self._controller = KafkaProcess(node, argv, self._namespace)
 
     def _nodes(self) -> list[Node]:
-        base, volumes = self._namespace.base, self._namespace.volumes
+        base = self._namespace.base
         ports = iter(self._namespace.reserve_ports((3 if self.spec.fronted else 2) * self.spec.brokers))
         brokers = [
             Node(
@@ -211,7 +214,7 @@ class Sandbox:
                 roles=("broker",),
                 home=base / f"broker-{broker_id}",
                 log_dirs=tuple(
-                    volumes / f"broker-{broker_id}" / f"volume-{v}" / f"log-dir-{d}"
+                    self._volume(f"broker-{broker_id}", v) / ("" if self._is_short else f"log-dir-{d}")
                     for v, volume in enumerate(self.spec.volumes)
                     for d in range(volume.log_dirs)
                 ),
@@ -227,12 +230,15 @@ class Sandbox:
         controller = Node(node_id=CONTROLLER_ID, roles=("controller",), home=home, log_dirs=(home / "metadata",))
         return [controller, *brokers]
 
+    def _volume(self, node: str, number: int) -> Path:
+        volumes = self._namespace.volumes
+        return volumes / ascii_lowercase[number] if self._is_short else volumes / node / f"volume-{number}"
+
     def _make_volumes(self, node: Node) -> None:
         self.outside(node.home).mkdir()
         if "broker" in node.roles:
             for number, volume in enumerate(self.spec.volumes):
-                path = self._namespace.volumes / node.name / f"volume-{number}"
-                self._namespace.mount(path, volume.filesystem, volume.size)
+                self._namespace.mount(self._volume(node.name, number), volume.filesystem, volume.size)
 
     def _command(self, node: Node) -> list[str]:
         logging = logging_config(self.spec.release, node.home / "server.log")

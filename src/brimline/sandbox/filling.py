@@ -15,15 +15,15 @@ _ROUNDS = 8
 def fill(namespace: Namespace, log_dir: Path, leave_free: Bytes) -> Path:
     """Leave ``leave_free`` usable bytes, to the block, on the volume under ``log_dir``.
 
-    The file stands at the volume's root, beside the log dirs: Kafka knows nothing of it. Its blocks are allocated,
-    not just its length, so the space is really gone.
+    The file stands at the volume's root, mostly beside the log dirs: Kafka knows nothing of it. Its blocks are
+    allocated, not just its length, so the space is really gone.
     """
     if namespace.refusal is not None:
         raise NamespaceRefused(
             f"nothing is filled here: without private mounts ({namespace.refusal}) the volume is a plain folder, and "
             "this machine's own disk would fill"
         )
-    volume = log_dir.parent
+    volume = log_dir if namespace.outside(log_dir).is_mount() else log_dir.parent
     path = volume / f"foreign-{uuid.uuid4().hex[:8]}"
     spare = usable_bytes(namespace.outside(volume)) - leave_free
     if spare <= 0:

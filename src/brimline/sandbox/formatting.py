@@ -42,7 +42,7 @@ class FormattedDir:
 
     def write(self, log_dir: Path, *, cluster_id: str, node_id: int) -> None:
         """Format ``log_dir``, making it, as a log dir of this node."""
-        log_dir.mkdir(parents=True)
+        log_dir.mkdir(parents=True, exist_ok=True)
         ids = {"cluster.id": cluster_id, "node.id": str(node_id), "directory.id": random_id()}
         for name, content in self.files.items():
             text = with_ids(content, ids) if name == "meta.properties" else content

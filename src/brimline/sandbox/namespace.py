@@ -91,10 +91,18 @@ class Namespace:
         if self.refusal is not None:
             return list(argv)
         user = ["--user", "--preserve-credentials"] if self.is_user else []
-        # The root too: in a chroot the mount namespace's own root is not ours. And the working directory, which would
-        # otherwise lie outside that root, where no JVM starts.
-        place = ["--mount", "--root", f"--wd={Path.cwd()}"]
-        return ["nsenter", "--target", str(self.pid), *user, *place, "--", *argv]
+        # The root too: in a chroot, or after rename, the mount namespace's own root is not ours. And the working
+        # directory, entered in there: one that lies outside that root starts no JVM.
+        place = ["--mount", "--root", "--", "env", f"--chdir={Path.cwd()}"]
+        return ["nsenter", "--target", str(self.pid), *user, *place, *argv]
+
+    def rename(self, name: Path) -> bool:
+        """Call ``base`` so in here from now on; ``False``: no private mounts, or this machine uses the name."""
+        if self.refusal is not None or name.exists():
+            return False
+        self._ask(do="rename", base=str(self.base), name=str(name))
+        self.base = self.volumes = name
+        return True
 
     def mount(self, path: Path, filesystem: str, size: Bytes) -> None:
         if filesystem == "ext4":

@@ -98,6 +98,8 @@ class SandboxSpec:
     security: SecuritySpec | None = None
     fronted: bool = False
     """Tell clients a port at which no broker listens: it is held for a gateway in front of the client listener."""
+    short_paths: bool = False
+    """Log dirs are ``/data/a``, ``/data/b``, …, where the kernel gives private mounts and the machine has no /data."""
     properties: Mapping[str, str] = field(default_factory=dict)
     heap: Bytes = DEFAULT_HEAP
     java_options: tuple[str, ...] = ()
@@ -112,6 +114,8 @@ class SandboxSpec:
             raise BadSpec(f"{self.brokers} brokers: a sandbox has between 1 and 99")
         if self.log_dirs_per_broker < 1:
             raise BadSpec("a broker needs at least one volume")
+        if self.short_paths and (self.brokers, self.log_dirs_per_broker) != (1, len(self.volumes)):
+            raise BadSpec("short paths are for one broker with one log dir on each volume")
         self._refuse_what_the_version_lacks()
 
     @property

@@ -49,6 +49,7 @@ class Supervisor:
         arguments = {key: value for key, value in command.items() if key != "do"}
         verbs: dict[str, Callable[..., Answer]] = {
             "mount": self.mount,
+            "rename": self.rename,
             "reserve": self.reserve,
             "spawn": self.spawn,
             "signal": self.signal,
@@ -69,6 +70,27 @@ class Supervisor:
             file.truncate(size)
         made = run(["mkfs.ext4", "-q", "-F", image])
         return made if "error" in made else run(["mount", "-t", "ext4", "-o", "loop", image, path])
+
+    def rename(self, base: str, name: str) -> Answer:
+        """From now on ``base`` is called ``name``, in a root of our own that has all that is in the present one."""
+        root = Path(base, "root")
+        root.mkdir()
+        for entry in Path("/").iterdir():
+            place = root / entry.name
+            if entry.is_symlink():
+                place.symlink_to(entry.readlink())
+            elif entry.is_dir():
+                place.mkdir()
+                bound = run(["mount", "--rbind", str(entry), str(place)])
+                if "error" in bound:
+                    return bound
+        place = root / name.lstrip("/")
+        place.mkdir()
+        bound = run(["mount", "--bind", base, str(place)])
+        if "error" not in bound:
+            os.chroot(root)
+            os.chdir("/")
+        return bound
 
     def reserve(self, count: int) -> Answer:
         """Free loopback ports, ours for as long as the sandbox lives.

@@ -274,8 +274,8 @@ _TITLES = (
     ("From", NAMED),
     ("Refused", NUMBER),
     ("Refused from", NAMED),
-    ("Oldest now", NAMED),
-    ("Then", NAMED),
+    ("Oldest now, about", NAMED),
+    ("Then, about", NAMED),
 )
 
 

@@ -100,6 +100,17 @@ def test_lower_retention_deletes_at_once_and_then_as_much_as_comes() -> None:
     assert row["oldest_ms_at_end"] == header_of().taken_at_ms + 4 * DAY_MS - 3 * DAY_MS - DAY_MS
 
 
+@pytest.mark.parametrize(("ages_ms", "oldest_ms"), [([60_000, 30_000, 0], 90_000), ([60_000], None)])
+def test_records_of_a_young_log_are_not_called_old(ages_ms: list[int], oldest_ms: int | None) -> None:
+    """Three segments in the last minute: the first took as long as half of what came since. One alone tells nothing."""
+    offsets = [10 * number for number in range(len(ages_ms))]
+
+    row = only_row(WhatIf(days=0), broker_of_one_log(400, offsets, ages_ms=ages_ms, policy=NO_CEILING))
+
+    made = None if row["oldest_ms"] is None else header_of().taken_at_ms - row["oldest_ms"]
+    assert made == oldest_ms
+
+
 def test_the_limit_of_a_cycle_is_no_limit_of_a_day() -> None:
     slow = ReclaimPolicy(ceiling_percent=50, max_bytes_per_cycle=100)
 

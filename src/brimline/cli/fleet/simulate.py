@@ -28,9 +28,10 @@ What if the limits were others? From the newest segments of every broker, and fr
 retention and a ceiling would delete, which Produce would be refused, from which day on, and how old the oldest record
 of every topic would be at the end. Nothing is changed, and no Spark is needed.
 
-Limits that are not given are as every broker has them. A day is the step, so ages at the end are told as a span of a
-day. Every broker is looked at by itself, as its guard does; what its deletions of today free on all replicas is said
-beside. Replication, uploads and compaction are taken to keep pace.
+Limits that are not given are as every broker has them. What comes is an estimate, and so are ages: a segment tells when
+its newest record was made, and how long it took to fill follows from the log's growth. A day is the step, so ages at
+the end are told as a span of a day. Every broker is looked at by itself, as its guard does; what its deletions of today
+free on all replicas is said beside. Replication, uploads and compaction are taken to keep pace.
 """
 EPILOG = """\
 examples:

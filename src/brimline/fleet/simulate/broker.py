@@ -12,7 +12,7 @@ from brimline.fleet.planner.tasks import FailedBroker
 from brimline.fleet.simulate.state import DAY_MS, Day, first_day, inflow, next_day
 from brimline.fleet.simulate.what_if import WhatIf
 from brimline.model.quantities import Bytes
-from brimline.model.reclaim import ReclaimTables
+from brimline.model.reclaim import AN_HOUR_MS, ReclaimTables
 from brimline.model.reclaim_plan import DeviceOutcome
 from brimline.model.scan import FolderKind, Int64Column
 
@@ -225,23 +225,32 @@ def _log_columns(
 
 
 def _oldest(tables: ReclaimTables, a_day: Int64Column) -> Int64Column:
-    """Of each log: about when its oldest record was made; -1 for a log without segments.
+    """Of each log: about when its oldest record was made; -1 where nobody can tell, and for a log without segments.
 
     That is the age of its first segment, which is that of the newest record in it, less the time that so much takes to
-    be written.
+    be written. Growth is told of an hour at least; of a log whose first segment ended later than that, what came since
+    tells how long it took. If nothing has, it may have been begun at any time.
     """
     oldest = np.full(len(tables.logs), NEVER, dtype=np.int64)
     for columns in each_device(tables):
         facts, rows = columns.facts, np.flatnonzero(columns.count > 0)
         first, logs = columns.begin[rows], columns.log_row(rows)
         segments = columns.segments
-        age = kernel.ages(
-            segments.newest_timestamp_ms[first],
-            segments.modified_ns[first],
-            facts.now_ms,
-            facts.policy.future_tolerance_ms,
+        last = columns.end[rows] - 1
+        age, newest = (
+            kernel.ages(
+                segments.newest_timestamp_ms[each],
+                segments.modified_ns[each],
+                facts.now_ms,
+                facts.policy.future_tolerance_ms,
+            )
+            for each in (first, last)
         )
         days = segments.allocated_bytes[first] / np.maximum(a_day[logs], 1)
         filling = np.where(a_day[logs] > 0, np.minimum(days, _LONGEST_FILLING_DAYS), 0) * DAY_MS
-        oldest[logs] = np.maximum(age - filling.astype(np.int64), 0)
+        later = columns.allocated_before[last + 1] - columns.allocated_before[first + 1]
+        is_young = facts.now_ms - age < AN_HOUR_MS
+        own = np.maximum(newest - age, 0) * segments.allocated_bytes[first] / np.maximum(later, 1)
+        made = np.maximum(age - np.where(is_young, own, filling).astype(np.int64), 0)
+        oldest[logs] = np.where(is_young & (later == 0), NEVER, made)
     return oldest
