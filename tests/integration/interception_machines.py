@@ -82,7 +82,9 @@ def beside(sandbox: NetworkedSandbox, logs: Path, stack: ExitStack, broker: int,
 
 
 def longest_gap(load: Load, partition: int, since: float = 0.0) -> float:
+    """In seconds; from ``since`` on, if that is given."""
     times = sorted(each.at for each in load.acknowledged if each.partition == partition and each.at >= since)
+    times = [since, *times] if since else times
     return max((later - sooner for sooner, later in pairwise(times)), default=0.0)
 
 
