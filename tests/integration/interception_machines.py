@@ -65,6 +65,7 @@ from tests.waiting import eventually
 FULL, HEALTHY, ELSEWHERE = 0, 1, 2
 """Partitions: on the broker's disk that is filled, on its other disk, and on another broker."""
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
+"""``ROUNDS=3`` in the environment: fewer, for a quick look."""
 TWO_DISKS = (VolumeSpec(size=VOLUME), VolumeSpec(size=VOLUME))
 
 
