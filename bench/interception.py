@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Producer
-from kafka.protocol.api_versions import ApiVersionsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
@@ -39,9 +39,9 @@ from tests.waiting import eventually
 
 MIB = 1 << 20
 ROUNDS = 7
-WRITTEN = 192 * MIB
+WRITTEN = 96 * MIB
 RECORD = bytes(10 * 1024)
-PINGS = 400
+PINGS = 200
 CONNECTIONS = 5_000
 VOLUME = Bytes(512 * MIB)
 LIMIT_PERCENT = 80

@@ -65,6 +65,7 @@ from tests.waiting import eventually
 FULL, HEALTHY, ELSEWHERE = 0, 1, 2
 """Partitions: on the broker's disk that is filled, on its other disk, and on another broker."""
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
+"""``ROUNDS=3`` in the environment: fewer, for a quick look."""
 TWO_DISKS = (VolumeSpec(size=VOLUME), VolumeSpec(size=VOLUME))
 
 
@@ -82,7 +83,9 @@ def beside(sandbox: NetworkedSandbox, logs: Path, stack: ExitStack, broker: int,
 
 
 def longest_gap(load: Load, partition: int, since: float = 0.0) -> float:
+    """In seconds; from ``since`` on, if that is given."""
     times = sorted(each.at for each in load.acknowledged if each.partition == partition and each.at >= since)
+    times = [since, *times] if since else times
     return max((later - sooner for sooner, later in pairwise(times)), default=0.0)
 
 

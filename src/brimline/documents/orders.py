@@ -123,10 +123,11 @@ class AddressLimitsOrder(GatewayOrder):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterceptedWanted(GatewayOrder):
     """Whether it is there, and on which ports of its own it waits for clients of the broker's ports. ``let_go``: it
-    ends the connections that it has, each between two requests."""
+    ends the connections that it has, each between two requests. ``begins``: clients went past it until now."""
 
     OP: ClassVar[str] = "intercepted"
     let_go: bool = False
+    begins: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

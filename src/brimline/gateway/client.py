@@ -96,9 +96,9 @@ class GatewayClient:
     def limit_addresses(self, order: AddressLimitsOrder) -> None:
         self._ask(order)
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], int | None]:
+    def intercepted(self, *, let_go: bool = False, begins: bool = False) -> tuple[Mapping[int, int], int | None]:
         """The broker's ports, each with the gateway's own for it; and its own for the broker's fetches, if any."""
-        answer = self._ask(InterceptedWanted(let_go=let_go))
+        answer = self._ask(InterceptedWanted(let_go=let_go, begins=begins))
         if not isinstance(answer.ports, dict):
             self._not_a_gateway(None)
         for_fetches = answer.for_fetches if isinstance(answer.for_fetches, int) else None

@@ -160,6 +160,8 @@ class GatewayCommands:
     def _intercepted(self, order: orders.InterceptedWanted) -> Json:
         if order.let_go:
             self._forwarder.loop.call_soon_from_thread(self._forwarder.let_go)
+        if order.begins:
+            self._forwarder.loop.call_soon_from_thread(self._memory.forget_all)
         ports = {
             each.upstream[1]: each.sockets[0].getsockname()[1]
             for each in self._forwarder.listeners

@@ -422,3 +422,16 @@ def test_the_steady_time_of_day_does_not_follow_a_clock_that_is_set() -> None:
 
     assert first == 5000
     assert clock() == 5007
+
+
+def test_all_are_forgotten_for_good(path: Path) -> None:
+    memory = opened(path)
+    memory.put(KEY, ENTRY)
+    memory.put(OTHER, ENTRY)
+    memory.forget_all()
+    assert memory.is_empty
+    memory.close()
+
+    again = opened(path)
+    assert again.is_empty
+    again.close()

@@ -15,14 +15,15 @@ SETTINGS = InterceptionSettings(disarm_seconds=5.0)
 class GatewayInMemory:
     def __init__(self) -> None:
         self.is_silent = False
-        self.asked = 0
+        self.asked = self.begun = 0
         self.let_go = 0
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], int | None]:
+    def intercepted(self, *, let_go: bool = False, begins: bool = False) -> tuple[Mapping[int, int], int | None]:
         if self.is_silent:
             raise ObservationFailed(Failure(kind=FailureKind.UNREACHABLE, message="gone"))
         self.asked += 1
         self.let_go += let_go
+        self.begun += begins
         return {9092: 40001}, 40002
 
 
@@ -111,6 +112,7 @@ def test_a_disk_near_its_limit_turns_all_aside_some_at_a_time_and_room_lets_them
     assert (tasked.rules.armed, tasked.rules.held, tasked.rules.direct) == (True, False, 350)
     report = tasked.run(1.0)
     assert (report.phase, report.cut, report.armings) == (Phase.ARMED, 600, 1)
+    assert tasked.gateway.begun == 1, "what it has refused before may have been stored past it"
     assert tasked.rules.spared == ("10.0.0.2",)
 
     tasked.need = Need.FENCED

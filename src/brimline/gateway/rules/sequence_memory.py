@@ -114,6 +114,11 @@ class SequenceMemory:
         if record is not None:
             self._clear(record)
 
+    def forget_all(self) -> None:
+        """Clients were past this gateway meanwhile: what was refused here may be stored, and never comes again."""
+        for key in list(self._records):
+            self.forget(key)
+
     def forget_expired(self, now: int) -> None:
         """Some of them. To be called every second or so, that the memory may be empty again after the last refusal."""
         for oldest in list(islice(self._records.values(), _EXPIRED_AT_ONCE)):

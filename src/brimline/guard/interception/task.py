@@ -25,7 +25,7 @@ _WAITS = {Phase.IDLE: 0.5, Phase.ARMING: 0.1, Phase.ARMED: 0.5, Phase.DRAINING: 
 class TurningGateway(Protocol):
     """``GatewayClient`` asks a real one."""
 
-    def intercepted(self, *, let_go: bool = False) -> tuple[Mapping[int, int], int | None]: ...
+    def intercepted(self, *, let_go: bool = False, begins: bool = False) -> tuple[Mapping[int, int], int | None]: ...
 
 
 class RuleHolder(Protocol):
@@ -101,6 +101,8 @@ class InterceptionTask:
             seen = self._looked()
             before, (self._state, acts) = self._state, next_step(self._state, seen, self._settings())
             self._tell(before, seen)
+            if self._state.phase.turns_aside and not before.phase.turns_aside:
+                self._tell_gateway(begins=True)
             self._carry_out(acts)
             if self._state.phase is Phase.IDLE and before.phase is not Phase.IDLE:
                 self._rules.close()
@@ -140,7 +142,7 @@ class InterceptionTask:
         if Turn.DISARM in acts:
             self._rules.disarm()
         if Turn.LET_GO in acts:
-            self._let_go()
+            self._tell_gateway(let_go=True)
         cut = 0
         if Turn.CUT_PROXIED in acts:
             cut += self._rules.cut(marked=True, most=_ALL)
@@ -148,9 +150,9 @@ class InterceptionTask:
             cut += self._rules.cut(marked=False, most=CUT_AT_ONCE)
         self.report = replace(self.report, cut=self.report.cut + cut)
 
-    def _let_go(self) -> None:
+    def _tell_gateway(self, *, let_go: bool = False, begins: bool = False) -> None:
         try:
-            self._gateway.intercepted(let_go=True)
+            self._gateway.intercepted(let_go=let_go, begins=begins)
         except ObservationFailed:
             return  # the next look finds out
 
