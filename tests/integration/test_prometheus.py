@@ -99,7 +99,7 @@ NOT_TOLD: Mapping[str, str] = {
     "brimline_interception_failed": "interception is off",
     "brimline_jmx_bridge_up": "JMX is off",
 }
-"""Metrics that an alert asks for and that are not there, and why. All others must be: else an alert could never fire."""
+"""Metrics that an alert asks for and that are not there, and why. All others must be: else it could never fire."""
 IN_FORCE = {
     GUARDED: {"KafkaFencedByHand", "KafkaDataDeletedByCeiling", "KafkaPartitionAtRetentionLimit"},
     ALONE: {"BrimlineBrokerUnreachable", "BrimlineGatewayDown"},
@@ -300,9 +300,7 @@ def alerts_of(watching: Prometheus, instance: str) -> set[str]:
 
 @pytest.mark.parametrize("alert", ["KafkaDiskFullWithinTheHour", "KafkaDiskFullWithinTwelveHours"])
 def test_a_disk_that_is_filling_is_no_alarm_while_a_ceiling_holds_it(watching: Prometheus, alert: str) -> None:
-    (rule,) = [
-        rule for group in watching.api("rules")["groups"] for rule in group["rules"] if rule["name"] == alert
-    ]
+    (rule,) = [rule for group in watching.api("rules")["groups"] for rule in group["rules"] if rule["name"] == alert]
     filling = f'brimline_volume_to_limit_seconds{{instance="{GUARDED}"}} > 0 < 3600'
 
     eventually(lambda: watching.ask(f"({filling}) unless on (instance, log_dir, device) ({rule['query']})"))

@@ -41,8 +41,8 @@ class ReplicaUse:
 class PartitionUse:
     """Offsets and times are the leader's word; ``None`` is not known, or that there is no record.
 
-    ``written_since``: the first offset of the last hour; the high watermark if there is none. The times are those of the first record and of the record
-    with the largest timestamp.
+    ``written_since``: the first offset of the last hour; the high watermark if there is none. The times are those of
+    the first record and of the record with the largest timestamp.
     """
 
     partition: int

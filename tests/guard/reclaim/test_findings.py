@@ -202,7 +202,8 @@ def test_a_file_with_a_ceiling_and_no_policy_gets_a_line_with_every_changed_defa
         "brimline.reclaim.policy is not set: by default brimline.reclaim.min.retention.ms=86400000 (before: 0), "
     )
     assert all_of_them.endswith(
-        "; brimline.reclaim.policy=kip-61 brings the former defaults back, brimline.reclaim.policy=careful ends this line"
+        "; brimline.reclaim.policy=kip-61 brings the former defaults back, "
+        "brimline.reclaim.policy=careful ends this line"
     )
     assert set(changed_defaults(bare)) <= set(said(list(explain_ceiling(bare, disks(bare))), Weight.NOTE))
 

@@ -10,8 +10,8 @@ one moment. Several have a say, and each only over its own fences:
 - the guard once more, for followers that have no room (``lease_followers``): a lease too, but of partitions, which may
   be thousands. They are sent once, with a number that names them (``epoch``); renewing says that number alone.
 
-Where several cover a partition, the client is told of the first in this order: the guard can name the topics. ``since`` is kept while a cause lasts,
-though its reason changes with every reading.
+Where several cover a partition, the client is told of the first in this order: the guard can name the topics. ``since``
+is kept while a cause lasts, though its reason changes with every reading.
 """
 
 import threading
