@@ -41,7 +41,7 @@ def test_the_environment_names_the_file_for_every_command(tmp_path: Path, monkey
     monkeypatch.setenv("BRIMLINE_CONFIG", path)
 
     assert url() == "http://127.0.0.1:9999"
-    for command in ("doctor", "guard", "gateway", "reclaim", "ledger", "fence", "unfence", "topics"):
+    for command in ("doctor", "guard", "gateway", "reclaim", "ledger", "fence", "unfence", "topics", "history"):
         needed = ["--topic", "t", "--reason", "r"] * ("fence" in command)
         args, _ = build_parser([command]).parse_known_args([command, *needed])
         assert args.config == path

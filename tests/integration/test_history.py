@@ -59,6 +59,7 @@ def since_full(told: list[str]) -> list[str]:
 def test_a_disk_fills_up_is_fenced_refuses_a_client_and_is_released(sandbox: Sandbox, tmp_path: Path) -> None:
     full, _ = sandbox.broker(1).log_dirs
     create_topic_in(sandbox, "told", full)
+    write_ballast(sandbox, "told", 1)
     settings = {**BY_PERCENT, "brimline.enforcement": "gateway", "brimline.state.dir": str(state_dir(sandbox))}
     with (
         gateway(sandbox, tmp_path / "gateway", BY_PERCENT) as running,
@@ -68,6 +69,8 @@ def test_a_disk_fills_up_is_fenced_refuses_a_client_and_is_released(sandbox: San
         filler = fill_beyond_limit(sandbox, full)
         eventually(lambda: running.fenced() == {FIRST})
         eventually(lambda: raw.produce([("told", 0)])["told", 0].code == KAFKA_STORAGE_ERROR)
+        # The guard tells its gateway which topics there are as soon as the broker has told it
+        eventually(lambda: "largest topics told " in str(raw.produce([("told", 0)])["told", 0].text))
         eventually(lambda: {"FULL", "FENCED", "REFUSED"} <= set(words(guarding)))
         url = f"http://127.0.0.1:{guarding.port}"
         with urllib.request.urlopen(f"{url}/", timeout=PATIENCE_SECONDS) as answer:

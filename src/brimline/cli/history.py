@@ -1,11 +1,19 @@
 """``brimline history``: what happened on a broker, as one timeline."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from brimline.cli.shared.options import add_broker_cwd, add_debug_and_version, moment, whole_number
+from brimline.cli.shared.options import (
+    CONFIG_VARIABLE,
+    add_broker_cwd,
+    add_config,
+    add_debug_and_version,
+    moment,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -36,8 +44,8 @@ _INDENT = 32
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser("history", description=DESCRIPTION, epilog=EPILOG)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--config", metavar="FILE", help="the broker's own properties file (server.properties)")
+    source = parser.add_mutually_exclusive_group(required=CONFIG_VARIABLE not in os.environ)
+    add_config(source, required=False)
     source.add_argument("--url", help="where a guard serves, such as http://127.0.0.1:9827")
     add_broker_cwd(parser)
     parser.add_argument(
@@ -75,14 +83,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _history(args: argparse.Namespace) -> "Timeline":
-    import os
     from dataclasses import replace
 
     from brimline.guard.client import fetch_history
     from brimline.guard.history import read_whole_history
     from brimline.settings.config import load_config
 
-    if args.config is not None:
+    if args.url is None:
         config = load_config(args.config, os.environ, args.broker_cwd)
         return read_whole_history(config.state_dir, config.node_id, args.since)
     history = fetch_history(args.url, args.timeout)

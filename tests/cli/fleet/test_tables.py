@@ -22,11 +22,20 @@ def drawn(width: int, *sorted_by: str) -> list[str]:
 def test_the_column_that_it_is_sorted_by_is_kept() -> None:
     shown = drawn(80, "used_percent")
 
-    assert shown[0].split() == ["cluster_id", "broker_id", "log_dirs", "used_percent"]
-    assert shown[-1] == "no room for total_bytes, state; --columns chooses"
-    assert max(map(len, shown)) <= 80
+    assert shown[0].split() == ["cluster_id", "broker_id", "log_dirs", "total_bytes", "used_percent", "state"]
+    assert max(map(len, shown)) == 80
+    assert drawn(60, "used_percent")[0].split() == ["cluster_id", "broker_id", "log_dirs", "used_percent"]
+
+
+def test_names_are_cut_before_a_number_is_left_out_and_the_note_wraps_at_words() -> None:
+    shown = drawn(49)
+
+    assert shown[0].split() == ["cluster_id", "broker_id", "log_dirs"]
+    assert shown[1].split()[2].startswith("/data/ka")
+    assert shown[-2:] == ["no room for total_bytes, used_percent, state;", "  --columns chooses"]
+    assert max(map(len, shown)) <= 49
 
 
 def test_without_an_order_the_first_columns_are_shown() -> None:
-    assert drawn(70)[0].split() == ["cluster_id", "broker_id", "log_dirs"]
+    assert drawn(55)[0].split() == ["cluster_id", "broker_id", "log_dirs", "total_bytes"]
     assert drawn(200)[0].split() == list(COLUMNS)

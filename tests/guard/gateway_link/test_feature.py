@@ -8,7 +8,10 @@ from tests.guard.files import config
 from tests.guard.gateway_link.test_findings import full_volume
 
 GIB = 1 << 30
-WHY = "log dir /data/a is 99.9 % used with 1.00 MiB usable, limits disk.max.used.percent=99 and disk.min.free.bytes=1073741824"
+WHY = (
+    "log dir /data/a is 99.9 % used with 1.00 MiB usable, "
+    "limits disk.max.used.percent=99 and disk.min.free.bytes=1073741824"
+)
 
 
 def figures(**sizes: int) -> PlainFigures:
@@ -26,7 +29,7 @@ def told(figures: PlainFigures | None, added: str = "") -> str:
 
 def test_the_largest_three_are_named_with_their_sizes() -> None:
     assert told(figures(orders=60 * GIB, clicks=30 * GIB, audit=4 * GIB, small=1)) == (
-        f"{WHY}, filled by orders 60.0 GiB, clicks 30.0 GiB, audit 4.00 GiB"
+        f"{WHY}, largest topics orders 60.0 GiB, clicks 30.0 GiB, audit 4.00 GiB"
     )
 
 
@@ -39,4 +42,4 @@ def test_where_acls_decide_who_sees_a_topic_none_is_named() -> None:
 
 
 def test_long_names_are_cut() -> None:
-    assert told(figures(**{"x" * 249: GIB})) == f"{WHY}, filled by {'x' * 59}… 1.00 GiB"
+    assert told(figures(**{"x" * 249: GIB})) == f"{WHY}, largest topics {'x' * 59}… 1.00 GiB"

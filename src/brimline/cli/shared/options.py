@@ -16,6 +16,11 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def add_config_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    add_config(parser, required=required)
+    add_broker_cwd(parser)
+
+
+def add_config(parser: "argparse._ActionsContainer", *, required: bool) -> None:
     """The environment names it once for all commands; an option wins."""
     default = os.environ.get(CONFIG_VARIABLE)
     parser.add_argument(
@@ -25,7 +30,6 @@ def add_config_options(parser: argparse.ArgumentParser, *, required: bool = True
         metavar="FILE",
         help=f"the broker's own properties file, server.properties (default: the variable {CONFIG_VARIABLE})",
     )
-    add_broker_cwd(parser)
 
 
 def add_broker_cwd(parser: argparse.ArgumentParser) -> None:

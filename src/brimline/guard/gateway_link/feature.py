@@ -107,7 +107,7 @@ def reasons_for_clients(disks: DiskReport, figures: PlainFigures | None, config:
     together = {path: volume.log_dirs for volume in disks.volumes for path in volume.log_dirs}
     named = {path: named_topics(largest_in(log_dirs, topics)) for path, log_dirs in together.items()}
     reasons = reasons_of_full_log_dirs(disks)
-    return {path: f"{why}, filled by {named[path]}" if named[path] else why for path, why in reasons.items()}
+    return {path: f"{why}, largest topics {named[path]}" if named[path] else why for path, why in reasons.items()}
 
 
 OF_A_GATEWAY_THAT_ANSWERS = tuple(
