@@ -10,8 +10,8 @@ one moment. Several have a say, and each only over its own fences:
 - the guard once more, for followers that have no room (``lease_followers``): a lease too, but of partitions, which may
   be thousands. They are sent once, with a number that names them (``epoch``); renewing says that number alone.
 
-Where several cover a partition, the client is told of the first in this order: the guard can name the topics. ``since``
-is kept while a cause lasts, though its reason changes with every reading.
+Where several cover a partition, the client is told of the first in this order: the guard can name the topics.
+``since`` is kept while a cause lasts, though its reason changes with every reading.
 """
 
 import threading
@@ -71,6 +71,11 @@ class FenceSnapshot:
         if fence is None:
             fence = self.full.get(log_dir)
         return self.log_dirs_by_hand.get(log_dir) if fence is None else fence
+
+    @property
+    def full_log_dirs(self) -> frozenset[str]:
+        """Not those that are fenced by hand."""
+        return frozenset(self.full.keys() | (self.leased.keys() if self._lease_counts else _NONE.keys()))
 
     def of(self, topic: str, log_dir: str | None) -> Fence | None:
         """What covers a topic's partitions in this log dir (``None`` where that is not known).
