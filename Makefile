@@ -17,9 +17,9 @@ help: ## list the targets
 setup: ## install everything (uv, locked environment, Java, Kafka's jars); called by the others
 	@scripts/setup.sh
 
-demo: ## a real Kafka on small real disks: dying of a full one, living on with Brimline, and what Spark makes of it
+demo: ## stock Kafka dies of a full disk, Kafka with Brimline lives; each feature with a number (ARGS=--keep: keep running)
 	@scripts/setup.sh 4.3.1
-	@$(PYTHON) -m scripts.demo
+	@$(PYTHON) -m scripts.demo $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import contracts
 	$(LINT)
