@@ -103,7 +103,8 @@ SECTIONS = (
         title="The guard beside a broker with 4,000 partitions",
         explanation="Kafka 4.3.1, 100 topics, 1,000 partitions tiered with at least 3 uploaded segments each, default"
         " intervals, one unscaled window of at least 300 s after the first passes, all percentages and the sizes of the"
-        " topics published, no JVM. Before each scrape (every 15 s) every plain partition and 20 tiered ones get a record."
+        " topics published, no JVM. Before each scrape (every 15 s) every plain partition and 20 tiered ones "
+        "get a record."
         " Then `brimline topics --config` tells of all of them, beside the guard.",
         header=AGAINST_GOAL,
         rows=guard.figures,

@@ -99,7 +99,7 @@ NOT_TOLD: Mapping[str, str] = {
     "brimline_interception_failed": "interception is off",
     "brimline_jmx_bridge_up": "JMX is off",
 }
-"""Metrics that an alert asks for and that are not there, and why. All others must be: else an alert could never fire."""
+"""Metrics that an alert asks for and that are not there, and why. All others must be, or an alert never fires."""
 IN_FORCE = {
     GUARDED: {"KafkaFencedByHand", "KafkaDataDeletedByCeiling", "KafkaPartitionAtRetentionLimit"},
     ALONE: {"BrimlineBrokerUnreachable", "BrimlineGatewayDown"},

@@ -8,7 +8,10 @@ from tests.guard.files import config
 from tests.guard.gateway_link.test_findings import full_volume
 
 GIB = 1 << 30
-WHY = "log dir /data/a is 99.9 % used with 1.00 MiB usable, limits disk.max.used.percent=99 and disk.min.free.bytes=1073741824"
+WHY = (
+    "log dir /data/a is 99.9 % used with 1.00 MiB usable, "
+    "limits disk.max.used.percent=99 and disk.min.free.bytes=1073741824"
+)
 
 
 def figures(**sizes: int) -> PlainFigures:
