@@ -28,7 +28,6 @@ from bench import (
     gateway,
     gateway_rows,
     guard,
-    interception,
     metrics,
     reclaim,
     reclaim_cycle,
@@ -171,17 +170,6 @@ SECTIONS = (
         " not sent a fifth partition. Brokers, proxy and client share two cores.",
         header=gateway_rows.HEADER,
         rows=replication.figures,
-    ),
-    Section(
-        title="Interception",
-        explanation="Brokers on machines of their own, clients on another one (network namespaces of one machine with"
-        " two cores). Writers take turns: to a broker with nothing beside it (direct), to one with a guard and a"
-        " gateway while nobody is turned aside (idle), and while all clients are (armed); medians of 7 rounds, and the"
-        " ratios to direct round by round, median (least to most). Then idle connections that come again at once, and a"
-        " small disk filled at full speed with the gateway always in the path and with interception. Goal: idle 1.00,"
-        " as far as rounds do not scatter more.",
-        header=interception.HEADER,
-        rows=interception.figures,
     ),
     Section(
         title="The gateway beside HAProxy and beside no proxy",
