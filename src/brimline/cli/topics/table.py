@@ -131,7 +131,8 @@ def _sum_lines(report: TopicsReport, glyphs: Glyphs, room: int) -> Iterator[Text
     size = human_bytes(Bytes(sum(topic.bytes for topic in report.topics)))
     one = human_bytes(Bytes(sum(topic.one_copy_bytes for topic in report.topics)))
     unread = [topic for topic in report.topics if topic.is_unread]
-    parts = [counted(len(report.topics), kind, plural), f"{size} with all replicas", f"{one} without"]
+    sizes = [size] if one == size else [f"{size} with all replicas", f"{one} without"]
+    parts = [counted(len(report.topics), kind, plural), *sizes]
     if unread and not report.only_unread:
         parts.append(f"{human_count(len(unread))} without readers: --unread")
     yield from (Text(line, "bold") for line in wrapped("", f" {glyphs.dot} ".join(parts), room))

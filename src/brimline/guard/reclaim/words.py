@@ -182,7 +182,7 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(every[:_NAMED]) + rest
 
 
-_ABOVE = (Doing.HELD, Doing.PLANNED, Doing.WAITING_FOR_TURN, Doing.TRIMMING, Doing.WAITING_FOR_SPACE, Doing.STUCK)
+_ABOVE = (Doing.HELD, Doing.PLANNED, Doing.TRIMMING, Doing.WAITING_FOR_SPACE, Doing.STUCK)
 
 
 class ReclaimNews:
@@ -286,7 +286,12 @@ class ReclaimNews:
             say(logging.WARNING, "ledger", warning)
 
     def doing(self, report: ReclaimReport) -> None:
-        """Troubles, and their end; what is told by lines of its own is not told here."""
+        """Troubles, and their end; what is told by lines of its own is not told here.
+
+        A device that nothing helps waits for its turn again before every look: what comes of it is no news then.
+        """
+        if report.doing is Doing.WAITING_FOR_TURN:
+            return
         was, self._doing = self._doing, report.doing
         if report.doing in TROUBLES:
             self._count(report.doing.value)
