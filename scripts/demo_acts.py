@@ -142,6 +142,7 @@ def load(demo: Demo) -> None:
     stage.wait_for(lambda: ours.is_fenced, "the disk reaches its limit")
     fenced_at, stands_at = ours.level(ours.log_dirs[0]).strip(), ours.producers["orders"].acknowledged
     elsewhere = ours.producers["clicks"].acknowledged if stock else 0
+    snapshots = ours.snapshots
     stage.say(f"Brimline: writes to {_place(ours)} are refused from now on ({_full(demo)}). The broker lives.")
     stage.say(f"a client that does not retry is told: {ours.refusal('orders')}")
     if stock:
@@ -160,6 +161,8 @@ def load(demo: Demo) -> None:
         f"and all {stored:,} stored orders were read from the full disk",
         holds=ours.sandbox.broker(1).is_running and read == stored >= stands_at,
     )
+    # The one that is under way may be of the moment before.
+    stage.wait_for(lambda: ours.snapshots >= snapshots + 2, "the guard puts down a snapshot of the full disk")
 
 
 def _dies(demo: Demo, stock: Cluster, began: float) -> None:
@@ -250,6 +253,8 @@ def fleet(demo: Demo) -> None:
     stage, ours = demo.stage, demo.ours
     stage.act("What just happened, as Delta tables by Spark")
     place = ("--warehouse", str(ours.base / "warehouse"))
+    snapshots = ours.snapshots
+    stage.wait_for(lambda: ours.snapshots >= snapshots + 2, "the guard puts down a snapshot of the disk with room")
     began = time.monotonic()
     ours.run(stage, "fleet", "run", "--landing", str(ours.base / "landing"), *place)
     took = time.monotonic() - began
@@ -266,7 +271,7 @@ def fleet(demo: Demo) -> None:
     if demo.stock is None:
         stage.draw(chart(f"{_place(ours)}, used", readings, {}, low=min(used), high=max(used)))
     else:
-        marks = {FENCE: "refused above", demo.ceiling: "ceiling"}
+        marks = {FENCE: "limit", demo.ceiling: "ceiling"}
         stage.draw(chart("/data/a, % used, in Spark's table 'volumes'", readings, marks))
     stage.observed(
         "spark",

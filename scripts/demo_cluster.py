@@ -226,6 +226,11 @@ class Cluster:
             raise Unsettled(f"brimline {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
         return json.loads(done.stdout)
 
+    @property
+    def snapshots(self) -> int:
+        """How many the guard has put down."""
+        return sum(1 for _ in self.sandbox.outside(self.base / "landing").rglob("*.parquet"))
+
     def state(self) -> Any:
         with urllib.request.urlopen(f"{self.guard}/v1/state", timeout=30) as answer:
             return json.loads(answer.read())
