@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from kafka.errors import KafkaError
 from rich.console import Console
 
 from brimline.model import Bytes
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("demo: interrupted", file=sys.stderr)
         return 130 if board.missing else 0
-    except (SandboxError, Unsettled) as error:
+    except (SandboxError, Unsettled, KafkaError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
     if board.missing:
         print(f"demo: not observed: {', '.join(board.missing)}", file=sys.stderr)

@@ -72,6 +72,10 @@ class Cluster:
     def close(self) -> None:
         for producer in self.producers.values():
             producer.kill()
+        with suppress(SandboxError):
+            if not self.sandbox.has_real_volumes:  # a snapshot that is under way would outlive the folder
+                for process in self.processes.values():
+                    process.stop()
         self.sandbox.close()
 
     @property
