@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables.schemas import FINDINGS
 
 DAYS_LOOKED_AT = 2
 DEVICE_CHANGED = "device-changed"
@@ -24,7 +23,7 @@ _IDENTITY = "identity"
 def findings(volumes: DataFrame, topics: DataFrame) -> DataFrame:
     devices = _changes(spans(volumes, c.LOG_DIR, c.DEVICE), DEVICE_CHANGED, "the device of the log dir")
     ids = _changes(spans(topics, c.TOPIC, c.TOPIC_ID), TOPIC_RECREATED, "the id of the topic")
-    return devices.unionByName(ids).select(*FINDINGS.names)
+    return devices.unionByName(ids)
 
 
 def spans(rows: DataFrame, subject: str, identity: str) -> DataFrame:

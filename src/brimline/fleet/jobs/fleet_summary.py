@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.decide.disk_state import DiskState
 from brimline.fleet.planner.rows import SNAPSHOT_UNUSABLE
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables.gold_schemas import FLEET_SUMMARY
 from brimline.model.reclaim_plan import DeviceOutcome
 
 _SUMS = (
@@ -65,7 +64,7 @@ def fleet_summary(
         F.max(c.TAKEN_AT).alias(c.TAKEN_AT),
     )
     share = F.col(c.USED_BYTES) * 100.0 / F.col(c.TOTAL_BYTES)
-    clusters = clusters.withColumns(
+    return clusters.withColumns(
         {
             c.USED_PERCENT: F.when(F.col(c.TOTAL_BYTES) > 0, share),
             c.WORST_USED_PERCENT: F.col(f"{_WORST}.{c.USED_PERCENT}"),
@@ -76,7 +75,6 @@ def fleet_summary(
             c.FIRST_TO_FILL_LOG_DIR: F.col(f"{_FIRST}.{c.LOG_DIR}"),
         }
     )
-    return clusters.select(*FLEET_SUMMARY.names)
 
 
 def of_devices(volume_pressure: DataFrame) -> DataFrame:

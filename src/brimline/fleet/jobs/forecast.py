@@ -36,7 +36,7 @@ def forecast_volumes(volumes: DataFrame, history: DataFrame, now: datetime) -> D
     """``volumes``: of the newest snapshot of each broker; ``history``: of the last ``DAYS_OF_HISTORY`` days."""
     rows = _devices(volumes, history).join(_readings(history), on=_DEVICE, how="left")
     now_ms = int(now.astimezone(UTC).timestamp() * 1000)
-    return rows.mapInArrow(partial(_forecast_batches, now_ms), FORECAST).select(*FORECAST.names)
+    return rows.mapInArrow(partial(_forecast_batches, now_ms), FORECAST)
 
 
 def _devices(volumes: DataFrame, history: DataFrame) -> DataFrame:

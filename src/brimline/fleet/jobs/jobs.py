@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
 from brimline.fleet.ingest.findings import DAYS_LOOKED_AT as FINDINGS_DAYS
@@ -28,7 +27,7 @@ from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.gold_schemas import GOLD, OWN_PLAN
 from brimline.fleet.tables.manifest import planned_from
-from brimline.fleet.tables.warehouse import Wanted
+from brimline.fleet.tables.warehouse import Wanted, nullable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +40,15 @@ class Job:
 def run_job(job: Job, inputs: Inputs, told: Mapping[str, str] | None = None) -> int:
     """The table as of now, in place of the one before; how many rows it has. ``told``: what its commit says."""
     try:
-        return inputs.warehouse.overwrite(conformed(job.run(inputs), GOLD[job.name]), job.name, told)
+        rows = conformed(job.run(inputs), GOLD[job.name])
+        return inputs.warehouse.overwrite(rows, job.name, told, is_small=inputs.is_small)
     finally:
         inputs.forget()
 
 
 def conformed(rows: DataFrame, schema: StructType) -> DataFrame:
-    """The columns of the schema, in its order and types."""
-    return rows.select(*(F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))
+    """The columns of the schema, in its order and types, and no others."""
+    return rows.to(nullable(schema))
 
 
 def run_findings(inputs: Inputs) -> DataFrame:

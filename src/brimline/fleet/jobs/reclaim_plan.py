@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.fleet.jobs.moments import is_stale
 from brimline.fleet.planner.gains import gain_rows
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables.gold_schemas import OWN_PLAN, PEER_GAINS, RECLAIM_PLAN
+from brimline.fleet.tables.gold_schemas import OWN_PLAN, PEER_GAINS
 from brimline.model.scan import FolderKind
 
 _PARTITION = [c.CLUSTER_ID, c.TOPIC_ID, c.PARTITION]
@@ -42,14 +42,13 @@ def reclaim_plan(own: DataFrame, gains: DataFrame, now: datetime) -> DataFrame:
     rows = devices.join(_on_devices(replicas, devices), on=_DEVICE, how="left")
     taken, by_peer = F.coalesce(c.TAKEN_BYTES, F.lit(0)), F.coalesce(c.PEER_FREED_BYTES, F.lit(0))
     is_replica = F.col(c.TOPIC).isNotNull()
-    rows = rows.withColumns(
+    return rows.withColumns(
         {
             c.FREED_BYTES: F.when(is_replica, F.greatest(taken, by_peer)),
             c.TAKEN_BY_PEER_TOO_BYTES: F.when(is_replica, F.least(taken, by_peer)),
             c.IS_STALE: is_stale(now),
         }
     )
-    return rows.select(*RECLAIM_PLAN.names)
 
 
 def gains_on_peers(own: DataFrame, replicas: DataFrame, files: DataFrame) -> DataFrame:

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.fleet.jobs.disk_rules import hundred_times_over
 from brimline.fleet.jobs.moments import is_stale
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables.gold_schemas import RETENTION_PRESSURE
 from brimline.model.partitions import USE_RETENTION_BYTES
 from brimline.model.scan import REPLICA_FOLDERS, FolderKind
 
@@ -57,7 +56,7 @@ def retention_pressure(replicas: DataFrame, topic_configs: DataFrame, now: datet
             c.IS_STALE: is_stale(now),
         }
     )
-    return ranked(rows).select(*RETENTION_PRESSURE.names)
+    return ranked(rows)
 
 
 def with_configs(replicas: DataFrame, topic_configs: DataFrame) -> DataFrame:

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from brimline.fleet.jobs.moments import is_stale
 from brimline.fleet.jobs.retention_pressure import with_configs
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables.gold_schemas import TIER_OVERLAP
 from brimline.model.scan import FolderKind
 
 DAYS_OF_HISTORY = 1
@@ -45,8 +44,7 @@ def tier_overlap(replicas: DataFrame, topic_configs: DataFrame, history: DataFra
         }
     )
     share = F.col(c.OVERLAP_BYTES) * 100.0 / F.col(c.LOCAL_BYTES)
-    topics = topics.withColumn(c.OVERLAP_PERCENT, F.when(F.col(c.LOCAL_BYTES) > 0, share))
-    return topics.select(*TIER_OVERLAP.names)
+    return topics.withColumn(c.OVERLAP_PERCENT, F.when(F.col(c.LOCAL_BYTES) > 0, share))
 
 
 def newest_leaders(replicas: DataFrame) -> DataFrame:

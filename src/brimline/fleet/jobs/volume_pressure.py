@@ -18,7 +18,6 @@ from brimline.decide.disk_state import DiskLimits
 from brimline.fleet.jobs import disk_rules
 from brimline.fleet.jobs.moments import age_seconds, is_stale
 from brimline.fleet.tables import columns as c
-from brimline.fleet.tables.gold_schemas import VOLUME_PRESSURE
 from brimline.model.reclaim import CEILING_OFF
 
 FROM_GUARD, FROM_DEFAULT = "guard", "default"
@@ -50,10 +49,9 @@ def volume_pressure(volumes: DataFrame, history: DataFrame, forecast: DataFrame,
             c.BYTES_TO_CEILING: disk_rules.bytes_to_ceiling(),
         }
     )
-    rows = rows.withColumns(
+    return rows.withColumns(
         {c.DAYS_TO_FENCE: disk_rules.days_to_fence(), c.DAYS_TO_CEILING: disk_rules.days_to_ceiling()}
     )
-    return rows.select(*VOLUME_PRESSURE.names)
 
 
 def with_limits(rows: DataFrame, told_by: DataFrame) -> DataFrame:

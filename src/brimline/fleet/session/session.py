@@ -43,6 +43,8 @@ _STARTED_HERE = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Nobody asks for a catalogue of tables: they are found by path
     "spark.sql.catalogImplementation": "in-memory",
+    # Else each operator on a column tells the JVM which line of Python it stands in: most of a small round's calls
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _ALONE = {
     # What the host is called is nobody's business, and a name that does not resolve costs seconds
@@ -146,9 +148,27 @@ def _started(options: Mapping[str, str], jvm: Jvm) -> SparkSession:
         builder = builder.config(key, value)
     with jvm.gateway():
         try:
-            return builder.getOrCreate()
+            spark = builder.getOrCreate()
+            for name in _LOOKED_UP_ONCE:
+                setattr(spark._jvm, name, _LookedUpOnce(getattr(spark._jvm, name)))
+            return spark
         except (PySparkException, Py4JError) as error:
             raise FleetError(f"Spark did not start: {said_by(error)}; its last words:\n{jvm.last_words()}") from error
+
+
+_LOOKED_UP_ONCE = ("functions", "PythonUtils")
+
+
+class _LookedUpOnce:
+    """A class of the JVM. py4j asks for it, and for its method, at each call: a third of a small round's calls."""
+
+    def __init__(self, found: object) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._found, name)
+        setattr(self, name, found)
+        return found
 
 
 @contextmanager

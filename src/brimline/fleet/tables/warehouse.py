@@ -188,11 +188,20 @@ class Warehouse:
         found = self.opened(table)
         return {} if found is None else found.history(1)[0]
 
-    def overwrite(self, rows: DataFrame, table: Table, told: Mapping[str, str] | None = None) -> int:
-        """Written by Spark's tasks, and committed at once; how many rows. ``told``: what the commit says of itself."""
+    def overwrite(
+        self, rows: DataFrame, table: Table, told: Mapping[str, str] | None = None, *, is_small: bool = False
+    ) -> int:
+        """Written by Spark's tasks, or here if they are few, and committed at once; how many rows.
+
+        ``told``: what the commit says of itself.
+        """
         schema = to_arrow_schema(schema_of(table), timezone="UTC")
         write = partial(written_by_task, self.place, table, schema)
-        files = data_files(rows.mapInArrow(write, from_arrow_schema(DATA_FILE)).toArrow().to_pylist())
+        if is_small:
+            written = [row for batch in write(rows.toArrow().to_batches()) for row in batch.to_pylist()]
+        else:
+            written = rows.mapInArrow(write, from_arrow_schema(DATA_FILE)).toArrow().to_pylist()
+        files = data_files(written)
         self.commit(table, files, "overwrite", told=told)
         return sum(each.rows for each in files)
 
