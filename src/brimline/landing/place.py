@@ -15,12 +15,12 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs
 
+from brimline.landing.file_systems import OBJECT_STORES, file_system
 from brimline.landing.header import NAME, ROOT
 from brimline.model import BrimlineError
-from brimline.model.secrets import is_uri, without_login
+from brimline.model.secrets import without_login
 from brimline.service.durable_files import put_whole
 
-_OBJECT_STORES = ("s3", "gcs", "abfs")
 _AT_END = re.compile(rf"(?:^|/)({NAME.pattern})$")
 """File systems differ in what they write before it."""
 _UNFINISHED = ".unfinished"
@@ -38,17 +38,14 @@ class LandingPlace:
     def __init__(self, uri: str) -> None:
         self._shown = without_login(uri)
         with _failing(self._shown, uri):
-            if is_uri(uri):
-                self._files, self._root = fs.FileSystem.from_uri(uri)
-            else:
-                self._files, self._root = fs.LocalFileSystem(), str(Path(uri).absolute())
+            self._files, self._root = file_system(uri)
 
     def put(self, name: str, data: bytes) -> None:
         """Whole or not at all; a file that is there already under this name is replaced."""
         with _failing(f"{self._shown}: {name}"):
             if isinstance(self._files, fs.LocalFileSystem):
                 _put_local(Path(self._path(name)), data)
-            elif self._files.type_name in _OBJECT_STORES:
+            elif self._files.type_name in OBJECT_STORES:
                 self._write(self._path(name), data)
             else:
                 self._put_by_rename(name, data)

@@ -15,7 +15,8 @@ from brimline.fleet.session.progress import Lines, Progress
 from brimline.fleet.session.session import SessionSettings, spark_session
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFile
-from brimline.fleet.tables.warehouse import BatchName, Warehouse, only_run
+from brimline.fleet.tables.run_lock import only_run
+from brimline.fleet.tables.warehouse import BatchName, Warehouse
 from tests.fleet.landed import ROUND_NOW
 from tests.waiting import PATIENCE_SECONDS
 
@@ -47,7 +48,7 @@ def _die(table: Table, when: str) -> None:
 def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
     with only_run(warehouse, patience_seconds=PATIENCE_SECONDS) as lock:
         settings = SessionSettings(
-            master=master, cores=2, more=ON_LOOPBACK if master.startswith("spark:") else {}, held=(lock,)
+            master=master, cores=2, more=ON_LOOPBACK if master.startswith("spark:") else {}, held=lock
         )
         with spark_session(settings) as spark:
             report = run_round(

@@ -25,7 +25,8 @@ from brimline.fleet.session.progress import Lines, Progress
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFile
 from brimline.fleet.tables.manifest import newest, newest_of
-from brimline.fleet.tables.warehouse import BatchName, Warehouse, only_run
+from brimline.fleet.tables.run_lock import only_run
+from brimline.fleet.tables.warehouse import BatchName, Warehouse
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
 from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put, with_column, with_header

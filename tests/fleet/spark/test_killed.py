@@ -12,7 +12,9 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from brimline.fleet.tables.catalogue import Table
+from brimline.landing.place import LandingPlace
 from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put
+from tests.fleet.s3 import BUCKET, SECRET, failed_of, s3_server
 from tests.fleet.spark.standalone import connect_server, standalone_cluster
 from tests.waiting import LONGER, PATIENCE_SECONDS, SPARK_SECONDS, eventually
 
@@ -46,11 +48,11 @@ def undisturbed(landing: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return found
 
 
-def driver(landing: str, warehouse: Path, master: str, *death: str) -> int:
+def driver(landing: str, warehouse: Path | str, master: str, *death: str) -> int:
     return start(landing, warehouse, master, *death).wait(SPARK_SECONDS)
 
 
-def start(landing: str, warehouse: Path, master: str, *death: str) -> "subprocess.Popen[bytes]":
+def start(landing: str, warehouse: Path | str, master: str, *death: str) -> "subprocess.Popen[bytes]":
     words = ["-m", "tests.fleet.spark.driver", landing, str(warehouse), master, "all", *death]
     return subprocess.Popen([sys.executable, *words], cwd=ROOT)
 
@@ -69,12 +71,12 @@ def writes(warehouse: Path) -> int:
     return len(list(warehouse.glob("*/_delta_log/*.json")))
 
 
-def tables(warehouse: Path) -> dict[str, list[str]]:
+def tables(warehouse: Path | str) -> dict[str, list[str]]:
     """Every row of every table, without the columns that say when somebody worked on it."""
-    return {table.value: sorted(rows(warehouse / table.value)) for table in WRITTEN}
+    return {table.value: sorted(rows(f"{warehouse}/{table.value}")) for table in WRITTEN}
 
 
-def rows(path: Path) -> Iterator[str]:
+def rows(path: str) -> Iterator[str]:
     found = DeltaTable(path)
     names = [field.name for field in found.schema().fields if field.name not in WHEN_WORKED_ON]
     chosen = ", ".join(f'"{name}"' for name in names)
@@ -135,3 +137,25 @@ def test_spark_connect_gives_the_same_tables(landing: str, undisturbed: dict[str
         assert driver(landing, tmp_path / "warehouse", url) == 0
 
     assert tables(tmp_path / "warehouse") == undisturbed
+
+
+def test_an_object_store_that_fails_one_request_in_ten_gives_the_same_tables(
+    landing: str, undisturbed: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Landing place and warehouse on a real S3 server. A driver is killed on the way: the next takes its place."""
+    place, warehouse = f"s3://{BUCKET}/landing", f"s3://{BUCKET}/warehouse"
+    with s3_server(one_in=10) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        for path in Path(landing).rglob("*.parquet"):
+            LandingPlace(place).put(str(path.relative_to(landing)), path.read_bytes())
+        assert driver(place, warehouse, LOCAL, "replicas", "after") == -signal.SIGKILL
+        assert driver(place, warehouse, LOCAL) == 0
+        found = tables(warehouse)
+        show = [sys.executable, "-m", "brimline.cli", "fleet", "show", "--warehouse", warehouse, "forecast"]
+        assert subprocess.run(show, check=False).returncode == 0
+        asked, failed = failed_of(environment)
+
+    assert {name: [row.replace(place, landing) for row in each] for name, each in found.items()} == undisturbed
+    assert failed == asked // 10
+    assert SECRET not in "".join(capfd.readouterr())

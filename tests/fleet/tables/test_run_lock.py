@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from brimline.fleet.session.errors import FleetError, WarehouseBusy
-from brimline.fleet.tables.warehouse import lock_file, only_run
+from brimline.fleet.tables.run_lock import only_run
 from tests.waiting import PATIENCE_SECONDS
 
 HOLD = """
 import os, subprocess, sys
-from brimline.fleet.tables.warehouse import only_run
+from brimline.fleet.tables.run_lock import only_run
 with only_run(sys.argv[1]) as lock:
-    child = subprocess.Popen(["sleep", "600"], pass_fds=(lock,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(["sleep", "600"], pass_fds=lock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(child.pid, flush=True)
     os.kill(os.getpid(), 9)
 """
@@ -53,12 +53,3 @@ def test_a_warehouse_that_cannot_be_written_to_is_a_sentence(tmp_path: Path) -> 
 
     with pytest.raises(FleetError, match="cannot be written to"), only_run(str(tmp_path / "file" / "warehouse")):
         pass
-
-
-def test_a_warehouse_in_an_object_store_is_locked_in_the_users_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    assert lock_file("s3://bucket/fleet").is_relative_to(tmp_path)
-    assert lock_file("s3://bucket/fleet") != lock_file("s3://bucket/other")

@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.shared.exit_codes import ExitCode
     from brimline.fleet.session.session import SessionSettings, spark_session
     from brimline.fleet.tables.maintain import Keep, carry_out, plan_upkeep
-    from brimline.fleet.tables.warehouse import Warehouse, only_run
+    from brimline.fleet.tables.run_lock import only_run
+    from brimline.fleet.tables.warehouse import Warehouse
     from brimline.model import Bytes, human_bytes, human_count
 
     keep = Keep(raw_days=args.raw_days, hourly_days=args.hourly_days, landing_days=args.landing_days)
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         lock = stack.enter_context(only_run(args.warehouse))
         progress = stack.enter_context(progress_on(sys.stderr))
         settings = SessionSettings(
-            master=args.master, driver_memory=args.driver_memory, more=dict(args.conf), held=(lock,)
+            master=args.master, driver_memory=args.driver_memory, more=dict(args.conf), held=lock
         )
         spark = stack.enter_context(spark_session(settings))
         upkeep = plan_upkeep(spark, warehouse, keep, now)

@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     from brimline.fleet.ingest.look import has_landed
     from brimline.fleet.jobs.run import rounds, run_round
     from brimline.fleet.session.session import SessionSettings, spark_session
-    from brimline.fleet.tables.warehouse import Warehouse, only_run
+    from brimline.fleet.tables.run_lock import only_run
+    from brimline.fleet.tables.warehouse import Warehouse
 
     has_landed(args.landing)  # a mistake in the name is told before Spark is started, or a table made
     # As ctrl-C: what is under way is given up, and Spark ends with us
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
             driver_memory=args.driver_memory,
             more=dict(args.conf),
             is_long_lived=args.every is not None,
-            held=(lock,),
+            held=lock,
         )
         with progress.step("Spark") as step:
             spark = stack.enter_context(spark_session(settings))

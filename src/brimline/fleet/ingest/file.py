@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import fs
 
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.landing_paths import is_uri
 from brimline.fleet.tables.schemas import ARROW
+from brimline.landing.file_systems import opened_file
 from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot
 from brimline.landing.schema import LOGS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
 from brimline.landing.tables import tables_from
+from brimline.model.secrets import is_uri
 
 _UNKNOWN_BELOW_0 = (c.LOG_START_OFFSET, c.HIGH_WATERMARK, c.LOG_END_OFFSET, c.HIGHEST_REMOTE_OFFSET)
 
@@ -43,7 +43,7 @@ class TakenIn:
 
 
 def take_in(path: str) -> TakenIn:
-    """All of a file. Never raises for what a file holds, nor for one that is gone."""
+    """All of a file. Never raises for what a file holds, nor for one that is gone; ``OSError`` for a failing store."""
     header, size = None, 0
     try:
         with _file(path) as file:
@@ -129,11 +129,10 @@ def _as(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 
 
 def _file(path: str) -> pa.NativeFile:
+    """Raises ``OSError`` for a store that fails: that is no reason to refuse the file for ever."""
     try:
-        if is_uri(path):
-            files, below = fs.FileSystem.from_uri(path)
-            return files.open_input_file(below)
-        # Not mapped: a file that somebody cuts short meanwhile would end the process
-        return pa.OSFile(path, "r")
+        return opened_file(path)
     except (OSError, pa.ArrowException, ValueError) as error:
+        if is_uri(path) and not isinstance(error, FileNotFoundError):
+            raise
         raise BadSnapshot(QuarantineReason.UNREADABLE, " ".join(str(error).split())) from None

@@ -24,6 +24,7 @@ from brimline.fleet.session.errors import JobFailed, SparkGone, said_by
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.warehouse import ALL, Wanted, Warehouse, quoted
+from brimline.landing.place import PlaceFailed
 
 FILES_PER_BATCH = 2_000
 """What is done again after an interruption."""
@@ -68,7 +69,7 @@ def ingest(
         return run.everything(landing, files_per_batch, on_files)
     except Py4JNetworkError as error:
         raise SparkGone from error
-    except (PySparkException, Py4JError, DeltaError, OSError, pa.ArrowException) as error:
+    except (PySparkException, Py4JError, DeltaError, PlaceFailed, OSError, pa.ArrowException) as error:
         raise JobFailed(f"the ingest failed, and will go on where it was: {said_by(error)}") from error
 
 
@@ -118,19 +119,28 @@ class _Ingest:
         refused = self._paths(Table.QUARANTINE, [each.path for each in found]) if found else set()
         for day, of_day in groupby(found, key=lambda each: each.day):
             files = list(of_day)
-            taken = self._paths(Table.SNAPSHOTS, [each.path for each in files], day)
+            taken = self._paths(Table.SNAPSHOTS, [each.path for each in files], day, _since(files))
             yield from (each for each in files if each.path not in taken and each.path not in refused)
 
-    def _paths(self, table: Table, paths: Sequence[str], day: date | None = None) -> set[str]:
-        """The day of a name is that of its snapshot; files with other names are looked for everywhere."""
+    def _paths(self, table: Table, paths: Sequence[str], day: date | None = None, since: str = "") -> set[str]:
+        """The moment of a name is that of its snapshot; files with other names are looked for everywhere."""
         wanted = ALL if day is None else Wanted(days=[day])
         is_few = len(paths) <= _FEW
-        where = f'"{c.PATH}" IN ({", ".join(map(quoted, paths))})' if is_few else ""
+        where = f'"{c.PATH}" IN ({", ".join(map(quoted, paths))})' if is_few else since
         return set(self._warehouse.select(table, [c.PATH], wanted, where).column(0).to_pylist())
 
 
 _FEW = 1_000
-"""Names in a question; beyond, all are asked for."""
+"""Names in a question; beyond, all are asked for, from the oldest moment on."""
+
+
+def _since(files: Iterable[LandedFile]) -> str:
+    """A condition in SQL: without it a look for what is new would read the names of the whole day."""
+    moments = [each.moment_ms for each in files]
+    known = [moment for moment in moments if moment is not None]
+    if len(known) < len(moments):
+        return ""
+    return f"{c.TAKEN_AT} >= TIMESTAMP '{datetime.fromtimestamp(min(known) / 1000, UTC).isoformat()}'"
 
 
 def _batches(paths: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from brimline.fleet.session.errors import LandingFailed, said_by_store
-from brimline.fleet.tables.landing_paths import below, file_system
+from brimline.fleet.tables.landing_paths import below
+from brimline.landing.file_systems import file_system
 from brimline.landing.header import DAY, ROOT, SUFFIX
 from brimline.model.reclaim import AN_HOUR_MS
 

@@ -7,7 +7,8 @@
 * **Marks**: up to which moment the snapshots of each broker were taken in, and when everything was looked through last
   (``look``). They save work and decide nothing: the tables ``snapshots`` and ``quarantine`` say which files are known.
 
-If the file is lost, the tables may hold rows of a batch that was never finished: those are taken out first.
+If the file is lost, or older than the tables, these may hold rows of a batch that was never finished: they are taken
+out first.
 """
 
 import json
@@ -25,9 +26,10 @@ from brimline.fleet.ingest.file import SECTION_TABLES
 from brimline.fleet.session.errors import FleetError, said_by_store
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.landing_paths import file_system
 from brimline.fleet.tables.manifest import newest_of
 from brimline.fleet.tables.warehouse import BatchName, Warehouse, quoted
+from brimline.landing.file_systems import file_system
+from brimline.landing.place import LandingPlace, PlaceFailed
 
 _FILE = "memory.json"
 _FORMAT, _VERSION = "brimline-ingest", 1
@@ -52,27 +54,39 @@ class Memory:
 def remembered(warehouse: Warehouse) -> Memory:
     """Raises ``FleetError``."""
     try:
-        files, path = file_system(f"{warehouse.memory}/{_FILE}")
-        if files.get_file_info(path).type == fs.FileType.File:
-            with files.open_input_stream(path) as stream:
-                return _from_json(stream.read().decode(), path)
+        found = _read(warehouse)
+        if found is not None and not _is_overtaken(warehouse, found):
+            return found
         remove_unfinished(warehouse)
         memory = Memory(stream=f"brimline-{uuid4().hex}")
         remember(warehouse, memory)
-    except (OSError, pa.ArrowException, DeltaError) as error:
+    except (PlaceFailed, OSError, pa.ArrowException, DeltaError) as error:
         why = said_by_store(warehouse.place, error)
         raise FleetError(f"the warehouse {warehouse.place} cannot be used: {why}") from error
     return memory
 
 
 def remember(warehouse: Warehouse, memory: Memory) -> None:
-    """Whole or not at all."""
-    files, path = file_system(f"{warehouse.memory}/{_FILE}")
-    files.create_dir(path.rpartition("/")[0], recursive=True)
+    """Whole or not at all. Raises ``PlaceFailed``."""
     text = json.dumps({"format": _FORMAT, "version": _VERSION, **asdict(memory)})
-    with files.open_output_stream(f"{path}.new") as stream:
-        stream.write(text.encode())
-    files.move(f"{path}.new", path)
+    LandingPlace(warehouse.memory).put(_FILE, text.encode())
+
+
+def _read(warehouse: Warehouse) -> Memory | None:
+    files, path = file_system(f"{warehouse.memory}/{_FILE}")
+    if files.get_file_info(path).type != fs.FileType.File:
+        return None
+    with files.open_input_stream(path) as stream:
+        return _from_json(stream.read().decode(), path)
+
+
+def _is_overtaken(warehouse: Warehouse, memory: Memory) -> bool:
+    """Whether a table has a later batch than the last that was begun.
+
+    Then a run that had been stopped, and was taken for gone, wrote the file after the next one had begun a batch.
+    """
+    found = map(warehouse.opened, SECTION_TABLES)
+    return any(each is not None and (each.transaction_version(memory.stream) or 0) > memory.number for each in found)
 
 
 def _from_json(text: str, path: str) -> Memory:

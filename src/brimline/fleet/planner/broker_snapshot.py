@@ -1,13 +1,12 @@
 """One broker as its newest snapshot with segments tells it: what a plan is made from, and the names of its rows."""
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import fs
 
+from brimline.landing.file_systems import opened_file
 from brimline.landing.header import Header
 from brimline.landing.reader import Source, opened
 from brimline.landing.schema import LOGS, TOPICS, VOLUMES
@@ -15,8 +14,6 @@ from brimline.landing.seal import BadSnapshot, QuarantineReason
 from brimline.landing.tables import READ_OF_LOGS, numpy_column, tables_from
 from brimline.model.reclaim import ReclaimTables
 from brimline.model.scan import FolderKind, Int64Column
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,15 +80,8 @@ def _device_rows(volumes: pa.Table) -> tuple[int, ...]:
 def read_broker_at(path: str) -> BrokerSnapshot:
     """``path`` as the table of segment snapshots has it: a local path or a URI."""
     try:
-        file = _opened_file(path)
+        file = opened_file(path)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise BadSnapshot(QuarantineReason.UNREADABLE, " ".join(str(error).split())) from None
     with file:
         return read_broker(file)
-
-
-def _opened_file(path: str) -> pa.NativeFile:
-    if not _URI.match(path):
-        return pa.OSFile(path)  # not mapped: a file that somebody cuts short would end the process
-    files, below = fs.FileSystem.from_uri(path)
-    return files.open_input_file(below)

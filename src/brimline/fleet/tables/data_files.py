@@ -11,17 +11,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.landing_paths import file_system
 from brimline.fleet.tables.schemas import INDEXED_COLUMNS
+from brimline.landing.file_systems import file_system
 
 _ROWS_PER_GROUP = 100_000
 """Held before they are written: some ten megabytes."""
@@ -190,6 +192,53 @@ def written_by_task(
     for batch in batches:
         files.add(table, batch)
     yield described(files.finished())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file that is a table's."""
+
+    path: str
+    day: date | None
+    size: int
+
+
+def shared_out(files: Iterable[StoredFile], most_bytes: int) -> list[list[StoredFile]]:
+    """For tasks, each with files of about that many bytes."""
+    shares: list[list[StoredFile]] = []
+    held = most_bytes
+    for file in files:
+        if held >= most_bytes:
+            shares.append([])
+            held = 0
+        shares[-1].append(file)
+        held += file.size
+    return shares
+
+
+def read_by_task(
+    folder: str,
+    shares: Sequence[Sequence[StoredFile]],
+    schema: pa.Schema,
+    snapshots: Sequence[str] | None,
+    numbers: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a task's files. A column that was added to the table since is null."""
+    files, root = file_system(folder)
+    chosen = None if snapshots is None else ds.field(c.SNAPSHOT_ID).isin(list(snapshots))
+    for task in (task for batch in numbers for task in batch.column(0).to_pylist()):
+        for file in shares[task]:
+            stored = ds.dataset(f"{root}/{unquote(file.path)}", filesystem=files, format="parquet")
+            for rows in stored.scanner(filter=chosen).to_batches():
+                columns = [_stored(rows, field, file.day) for field in schema]
+                yield pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def _stored(rows: pa.RecordBatch, field: pa.Field, day: date | None) -> pa.Array:
+    if field.name in rows.schema.names:
+        return rows.column(field.name).cast(field.type)
+    value = day if field.name == c.TAKEN_ON else None
+    return pa.repeat(pa.scalar(value, field.type), rows.num_rows)
 
 
 def remove_files(place: str, files: Sequence[DataFile]) -> None:

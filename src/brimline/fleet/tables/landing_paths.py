@@ -6,19 +6,14 @@ escapes it with ``%`` in the file's name: below a URI that must be escaped once 
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from pyarrow import fs
+from brimline.fleet.session.errors import FleetError
+from brimline.model.secrets import is_uri
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 # One store, two names
 _FOR_SPARK = {"s3": "s3a", "gcs": "gs"}
-
-
-def is_uri(place: str) -> bool:
-    return _SCHEME.match(place) is not None
 
 
 def for_spark(place: str) -> str:
@@ -29,19 +24,13 @@ def for_spark(place: str) -> str:
     return _FOR_SPARK.get(found[1], found[1]) + place[found.end(1) :]
 
 
-def file_system(place: str) -> "tuple[fs.FileSystem, str]":
-    """Of a folder or a URI, and the path in it."""
-    from pyarrow import fs  # ``fleet show`` needs the other names at once, and no pyarrow
-
-    if is_uri(place):
-        files, path = fs.FileSystem.from_uri(place)
-        return files, path
-    return fs.LocalFileSystem(), str(Path(place).absolute())
-
-
 def for_delta(place: str) -> str:
-    """As delta-rs takes it."""
-    return place.rstrip("/") if is_uri(place) else str(Path(place).absolute())
+    """As delta-rs takes it. Raises ``FleetError``."""
+    if not is_uri(place):
+        return str(Path(place).absolute())
+    if "?" in place:
+        raise FleetError(f"{place}: a warehouse takes no options; set AWS_REGION and AWS_ENDPOINT_URL instead")
+    return place.rstrip("/")
 
 
 def below(landing: str, root: str, path: str) -> str:

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -23,11 +26,12 @@ from brimline.fleet.session.errors import FleetError
 from brimline.fleet.session.progress import Progress
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.landing_paths import file_system, is_uri
 from brimline.fleet.tables.manifest import newest, planned_from, since
 from brimline.fleet.tables.schemas import BRONZE
 from brimline.fleet.tables.warehouse import Warehouse
+from brimline.landing.file_systems import file_system
 from brimline.landing.header import DAY
+from brimline.model.secrets import is_uri
 
 VACUUM_HOURS = 168
 _HISTORY = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS)
@@ -107,11 +111,11 @@ def carry_out(
             step.rows = _thin(spark, warehouse, keep, now)
     with progress.step("remove landed files") as step:
         step.note = f"{_remove(upkeep.landed_files)} files"
-    for table in _present(warehouse):
+    for table, found in _present(warehouse, Table):
         if table in BRONZE:  # the others are made anew by the next run
             with progress.step(f"compact {table.value}") as step:
-                step.note = _compact(spark, warehouse, table)
-        spark.sql(f"VACUUM delta.`{warehouse.path(table)}` RETAIN {VACUUM_HOURS} HOURS").collect()
+                step.note = _compact(found)
+        found.vacuum(VACUUM_HOURS, dry_run=False, full=True)
 
 
 def _thin(spark: SparkSession, warehouse: Warehouse, keep: Keep, now: datetime) -> int:
@@ -119,33 +123,30 @@ def _thin(spark: SparkSession, warehouse: Warehouse, keep: Keep, now: datetime) 
     warehouse.write([{c.CLOSED_BEFORE: _raw_from(keep, now), c.THINNED_AT: now}], Table.THINNED, "append")
     whole_days = datetime.combine(_hourly_from(keep, now), time(), UTC)
     warehouse.write(since(newest(warehouse.place), whole_days), Table.NEWEST, "overwrite")
-    gone = superfluous(warehouse.read(spark, Table.SNAPSHOTS), keep, now).select(c.TAKEN_ON, c.SNAPSHOT_ID).collect()
-    names = [(row[c.TAKEN_ON], row[c.SNAPSHOT_ID]) for row in gone]
-    rows = sum(_delete(spark, warehouse, table, names) for table in _HISTORY if warehouse.exists(table))
-    _delete(spark, warehouse, Table.SNAPSHOTS, names)
+    gone = superfluous(warehouse.read(spark, Table.SNAPSHOTS), keep, now).select(c.TAKEN_ON, c.SNAPSHOT_ID).toArrow()
+    rows = [_delete(found, gone) for _, found in _present(warehouse, (*_HISTORY, Table.SNAPSHOTS))]
+    return sum(rows[:-1])
+
+
+def _delete(table: DeltaTable, gone: pa.Table) -> int:
+    """Day by day, because a day is a folder of its own: no other day's files are read."""
+    rows = 0
+    for day in sorted(set(gone.column(c.TAKEN_ON).to_pylist())):
+        of_day = gone.filter(pc.equal(gone.column(c.TAKEN_ON), pa.scalar(day)))
+        same = f"kept.{c.TAKEN_ON} = DATE '{day.isoformat()}' AND kept.{c.SNAPSHOT_ID} = gone.{c.SNAPSHOT_ID}"
+        done = table.merge(of_day, same, source_alias="gone", target_alias="kept").when_matched_delete().execute()
+        rows += int(done["num_target_rows_deleted"])
     return rows
 
 
-def _delete(spark: SparkSession, warehouse: Warehouse, table: Table, names: Sequence[tuple[date, str]]) -> int:
-    """By day, because a day is a folder of its own: no other day's files are read."""
-    gone = spark.createDataFrame(list(names), f"{c.TAKEN_ON} date, {c.SNAPSHOT_ID} string")
-    gone.createOrReplaceTempView("brimline_gone")
-    days = ", ".join(f"DATE '{day.isoformat()}'" for day in sorted({day for day, _ in names}))
-    done = spark.sql(
-        f"MERGE INTO delta.`{warehouse.path(table)}` AS kept USING brimline_gone AS gone "
-        f"ON kept.{c.TAKEN_ON} IN ({days}) AND kept.{c.TAKEN_ON} = gone.{c.TAKEN_ON} "
-        f"AND kept.{c.SNAPSHOT_ID} = gone.{c.SNAPSHOT_ID} WHEN MATCHED THEN DELETE"
-    ).collect()
-    return int(done[0]["num_deleted_rows"])
-
-
-def _compact(spark: SparkSession, warehouse: Warehouse, table: Table) -> str:
-    done = spark.sql(f"OPTIMIZE delta.`{warehouse.path(table)}`").collect()[0]["metrics"]
+def _compact(table: DeltaTable) -> str:
+    done = table.optimize.compact()
     return f"{done['numFilesRemoved']} files into {done['numFilesAdded']}"
 
 
-def _present(warehouse: Warehouse) -> Iterator[Table]:
-    return (table for table in Table if warehouse.exists(table))
+def _present(warehouse: Warehouse, tables: Iterable[Table]) -> Iterator[tuple[Table, DeltaTable]]:
+    opened = ((table, warehouse.opened(table)) for table in tables)
+    return ((table, found) for table, found in opened if found is not None)
 
 
 def still_landed(files: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -5,14 +5,13 @@ Nothing of Spark, pyarrow or numpy is imported: a look takes as long as Python t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from brimline.fleet.session.errors import FleetError, said_by_store
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.landing_paths import is_uri
+from brimline.fleet.tables.landing_paths import for_delta
 
 
 class NoTable(FleetError):
@@ -88,9 +87,8 @@ def tables_in(warehouse: str) -> list[tuple[Table, int]]:
 
 
 def _opened(warehouse: str, table: Table) -> DeltaTable:
-    place = warehouse.rstrip("/") if is_uri(warehouse) else str(Path(warehouse).absolute())
     try:
-        return DeltaTable(f"{place}/{table.value}")
+        return DeltaTable(f"{for_delta(warehouse)}/{table.value}")
     except TableNotFoundError:
         raise NoTable(
             f"there is no table {table.value} in {warehouse} yet: "

@@ -1,12 +1,4 @@
-"""A warehouse, and the lock that lets one run at a time use it.
-
-One run at a time on a warehouse: two would take the same files in, and one of them would fail over it.
-
-The lock is the kernel's, on a file, and goes with the last process that has the file open: this one, or the JVM that
-was given it (``jvm.py``). A warehouse in an object store is locked by a file in this user's cache: that keeps the
-runs of one machine apart; across machines nothing keeps two runs apart yet.
-
-A warehouse: one folder or URI with a Delta table per name.
+"""A warehouse: one folder or URI with a Delta table per name.
 
 Every write is one commit, by delta-rs, of data files that Spark's tasks have written (``data_files``). A gold table is
 **overwritten**: readers see the old one or the new one. A bronze table is **appended to exactly once**: the commit
@@ -14,19 +6,15 @@ carries the name of the ingest and the number of its batch, Delta keeps both in 
 of the same pair does nothing. So a batch that was interrupted anywhere is simply done again.
 
 A table is read by Spark itself, or, where few bytes are asked for, by delta-rs, which hands the rows to Spark: Spark
-would start a dozen jobs to find out what is in a small table. Whoever reads, Spark computes.
+would start a dozen jobs to find out what is in a small table. In an object store Spark reads nothing by itself: its
+tasks do, with pyarrow. Whoever reads, Spark computes.
 """
 
-import fcntl
-import hashlib
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,64 +26,24 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from brimline.fleet.session.errors import FleetError, WarehouseBusy
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import (
     DATA_FILE,
     DataFile,
     DataFiles,
+    StoredFile,
     data_files,
+    read_by_task,
     remove_files,
+    shared_out,
     written_by_task,
 )
 from brimline.fleet.tables.dictionary import meaning
 from brimline.fleet.tables.gold_schemas import GOLD
-from brimline.fleet.tables.landing_paths import for_delta, for_spark, is_uri
+from brimline.fleet.tables.landing_paths import for_delta, for_spark
 from brimline.fleet.tables.schemas import ARROW, BRONZE, INDEXED_COLUMNS
-from brimline.sandbox.jars.cache import cache_dir
-
-PATIENCE_SECONDS = 15.0
-"""A run that was killed takes some seconds to be gone with its JVM."""
-
-
-@contextmanager
-def only_run(warehouse: str, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[int]:
-    """The lock's file descriptor, for whoever must keep it too."""
-    path = lock_file(warehouse)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
-    except OSError as error:
-        raise FleetError(f"the warehouse {warehouse} cannot be written to: {error.strerror}") from error
-    with file:
-        deadline = time.monotonic() + patience_seconds
-        while not _locked(file.fileno()):
-            if time.monotonic() > deadline:
-                file.seek(0)
-                raise WarehouseBusy(
-                    f"another run (pid {file.read().strip() or 'unknown'}) is at work on the warehouse {warehouse}"
-                )
-            time.sleep(0.1)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield file.fileno()
-
-
-def lock_file(warehouse: str) -> Path:
-    if is_uri(warehouse):
-        return cache_dir() / "fleet" / f"{hashlib.sha256(warehouse.encode()).hexdigest()[:16]}.lock"
-    return Path(warehouse).absolute() / ".brimline-run.lock"
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
+from brimline.model.secrets import is_uri
 
 _CREATED_WITH = {"delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
 OLD_VERSIONS_HOURS = 6
@@ -181,6 +129,8 @@ class Warehouse:
             if not len(rows):
                 return spark.createDataFrame([], schema)
             return together(spark.createDataFrame(rows.combine_chunks(), nullable(schema)), len(rows))
+        if is_uri(self.place):
+            return _read_by_tasks(spark, self.place, table, found, wanted)
         return _of_wanted(spark.read.format("delta").load(self.path(table)), wanted)
 
     def told(self, table: Table) -> Mapping[str, object]:
@@ -334,6 +284,23 @@ def _terms(wanted: Wanted) -> Iterable[str]:
 def quoted(text: str) -> str:
     """A text in SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def _read_by_tasks(spark: SparkSession, place: str, table: Table, found: DeltaTable, wanted: Wanted) -> DataFrame:
+    """Where Spark has no way in: pyarrow reads the data files in Spark's tasks, and no jar of a store is needed."""
+    added = pa.table(found.get_add_actions(flatten=True))
+    day = f"partition.{c.TAKEN_ON}"
+    days = added.column(day).to_pylist() if day in added.column_names else [None] * len(added)
+    sizes, paths = (added.column(name).to_pylist() for name in ("size_bytes", "path"))
+    files = [
+        StoredFile(path=path, day=on, size=size)
+        for path, on, size in zip(paths, days, sizes, strict=True)
+        if on is None or wanted.includes(on)
+    ]
+    shares = shared_out(files, SMALL_BYTES)
+    schema = to_arrow_schema(schema_of(table), timezone="UTC")
+    work = partial(read_by_task, f"{place.rstrip('/')}/{table.value}", shares, schema, wanted.snapshots)
+    return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(work, nullable(schema_of(table)))
 
 
 def _of_wanted(rows: DataFrame, wanted: Wanted) -> DataFrame:
