@@ -81,11 +81,11 @@ def test_rows_that_point_nowhere_are_inconsistent_and_the_header_is_kept(tmp_pat
 def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, opened = str(land(tmp_path, broker())), []
 
-    def counted(name: str, mode: str) -> pa.OSFile:
+    def counted(name: str) -> pa.OSFile:
         opened.append(name)
-        return pa.OSFile(name, mode)
+        return pa.OSFile(name)
 
-    monkeypatch.setattr("brimline.fleet.ingest.file.pa", SimpleNamespace(**{**vars(pa), "OSFile": counted}))
+    monkeypatch.setattr("brimline.landing.file_systems.pa", SimpleNamespace(**{**vars(pa), "OSFile": counted}))
     taken = take_in(path)
 
     assert taken.rows.keys() == {Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS}
