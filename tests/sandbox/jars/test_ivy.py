@@ -26,10 +26,19 @@ def test_a_module_with_two_jars_is_one_dependency() -> None:
     assert [artifact.get("classifier") for artifact in parsed] == [None, "test"]
 
 
-def test_without_pyspark_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_the_systems_ivy_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ivy, "find_spec", lambda _: None)
+    monkeypatch.setattr(ivy, "SYSTEM_IVY", tmp_path / "ivy.jar")
+    (tmp_path / "ivy.jar").touch()
 
-    with pytest.raises(MissingPart, match=r"brimline\[sandbox\]"):
+    assert ivy.find_ivy() == tmp_path / "ivy.jar"
+
+
+def test_without_any_ivy_the_error_names_the_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(ivy, "find_spec", lambda _: None)
+    monkeypatch.setattr(ivy, "SYSTEM_IVY", tmp_path / "ivy.jar")
+
+    with pytest.raises(MissingPart, match=r"apt install ivy"):
         ivy.find_ivy()
 
 

@@ -1,4 +1,4 @@
-"""Maven jars by the Ivy that ships inside pyspark: the one downloader that our dependencies already bring.
+"""Maven jars by Apache Ivy: the one inside pyspark where that is installed, else Debian's package.
 
 Ivy knows the public registry by itself; where it is, is not our business. Two ways to use it: *resolve*, with POMs
 and all that they drag in, makes the lock file; *retrieve* takes exact coordinates and asks for nothing else, which
@@ -16,6 +16,8 @@ from brimline.sandbox.errors import DownloadFailed, MissingPart
 from brimline.sandbox.jars.lock import BETWEEN, Coordinates
 from brimline.sandbox.java import QUICK_START, find_java
 
+SYSTEM_IVY = Path("/usr/share/java/ivy.jar")
+"""Where Debian's package ivy puts it."""
 _NAME_PATTERN = BETWEEN.join(("[organisation]", "[artifact]", f"[revision]({BETWEEN}[classifier]).[ext]"))
 
 _MODULE = """\
@@ -40,13 +42,13 @@ _EXACT_SETTINGS = """\
 
 
 def find_ivy() -> Path:
-    """Ivy's jar in the installed pyspark, found without importing it (that takes a second)."""
+    """Ivy's jar: in the installed pyspark, found without importing it (that takes a second), or the system's."""
     spec = find_spec("pyspark")
     jars = Path(spec.origin).parent / "jars" if spec and spec.origin else None
-    found = sorted(jars.glob("ivy-*.jar")) if jars else []
-    if not found:
-        raise MissingPart("Ivy, which fetches jars, is not installed: pip install 'brimline[sandbox]' (or [fleet])")
-    return found[-1]
+    found = [*sorted(jars.glob("ivy-*.jar") if jars else (), reverse=True), SYSTEM_IVY]
+    if not found[0].exists():
+        raise MissingPart("Apache Ivy, which fetches jars, is not installed: apt install ivy, or pip install pyspark")
+    return found[0]
 
 
 def retrieve(coordinates: Sequence[Coordinates], directory: Path) -> None:
