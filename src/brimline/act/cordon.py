@@ -24,7 +24,7 @@ from brimline.act.broker_setting import EVERY_LOG_DIR
 from brimline.act.ledger.entries import CordonAct, CordonEntry
 from brimline.act.ledger.ledger import Ledger
 
-OPENED = "it has room again, or is the last place for new replicas, or cordoning was switched off"
+HAS_ROOM = "it has room again"
 
 
 class LogDirSetting(Protocol):
@@ -67,7 +67,9 @@ class Cordon:
         """Read the ledger again."""
         self._ledger.refresh()
 
-    def apply(self, decide: Callable[[Cordoned], Mapping[str, str]]) -> Cordoned:
+    def apply(
+        self, decide: Callable[[Cordoned], Mapping[str, str]], why_opened: Callable[[str], str] = lambda _: HAS_ROOM
+    ) -> Cordoned:
         """``decide``: what is to be cordoned, each with the reason, given what is; what else is ours is opened."""
         self.refresh()
         effective = self._setting.cordoned()
@@ -82,7 +84,7 @@ class Cordon:
         gone = before.ours - wanted.keys()
         if gone:
             self._setting.remove(sorted(gone))
-            self._ledger.append(*(_entry(CordonAct.UNCORDONED, path, OPENED) for path in sorted(gone)))
+            self._ledger.append(*(_entry(CordonAct.UNCORDONED, path, why_opened(path)) for path in sorted(gone)))
         return Cordoned(ours=(before.ours | new) - gone, theirs=before.theirs, added=missing, opened=gone)
 
     def _told(self, effective: Collection[str]) -> Cordoned:

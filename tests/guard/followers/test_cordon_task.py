@@ -32,16 +32,18 @@ class HolderInMemory:
         self.theirs: frozenset[str] = frozenset()
         self.problem: Exception | None = None
         self.applied = 0
+        self.opened: dict[str, str] = {}
 
     def refresh(self) -> None:
         return
 
-    def apply(self, decide: Callable[[Cordoned], Mapping[str, str]]) -> Cordoned:
+    def apply(self, decide: Callable[[Cordoned], Mapping[str, str]], why_opened: Callable[[str], str]) -> Cordoned:
         self.applied += 1
         if self.problem is not None:
             raise self.problem
         before, wanted = self.ours, frozenset(decide(Cordoned(ours=self.ours, theirs=self.theirs)))
         self.ours = wanted
+        self.opened.update((path, why_opened(path)) for path in before - wanted)
         return Cordoned(ours=wanted, theirs=self.theirs, added=wanted - before, opened=before - wanted)
 
 
@@ -110,6 +112,7 @@ def test_a_full_log_dir_is_cordoned_and_opened_again(tasked: Tasked) -> None:
     assert wait == LOOK
     assert cordoned.cordoned.ours == {"a"}
     assert opened.cordoned.ours == set()
+    assert tasked.holder.opened == {"a": "it has room again"}
     assert tasked.said() == ["cordoned", "uncordoned"]
 
 
@@ -152,6 +155,10 @@ def test_the_last_place_of_all_stays_open_and_that_is_said_once(tasked: Tasked) 
     assert report.cordoned.ours == {"a", "b"}
     assert report.kept_open == set()
 
+    tasked.task.heard(peers(others_usable=FULL))
+    tasked.step()
+    assert tasked.holder.opened == {"b": "it is the last place for new replicas"}
+
 
 def test_switched_off_it_opens_what_it_had_cordoned(tasked: Tasked) -> None:
     tasked.disks_are(a=FULL)
@@ -161,6 +168,7 @@ def test_switched_off_it_opens_what_it_had_cordoned(tasked: Tasked) -> None:
     assert tasked.step().cordoned.ours == set()
     assert tasked.step().kept_open == set()
     assert tasked.holder.applied == 2
+    assert tasked.holder.opened == {"a": "cordoning was switched off"}
 
 
 def test_what_an_earlier_guard_cordoned_is_opened(tasked: Tasked) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from brimline.act.cordon import NOTHING_CORDONED, Cordoned
+from brimline.act.cordon import HAS_ROOM, NOTHING_CORDONED, Cordoned
 from brimline.decide.cordon import OwnLogDir, log_dirs_to_cordon
 from brimline.disks.sentences import reasons_of_full_log_dirs
 from brimline.disks.task import DiskReport
@@ -20,7 +20,7 @@ from brimline.guard.followers.holding import LOOK, UNTIL_WOKEN, HoldingTask
 from brimline.guard.followers.report import PeerReport
 from brimline.model import Failure
 
-_CANNOT_BE_WATCHED = "it was full when it could last be watched"
+_CANNOT_BE_WATCHED = "it was full when last read"
 
 
 class CordonHolder(Protocol):
@@ -31,7 +31,7 @@ class CordonHolder(Protocol):
 
     def refresh(self) -> None: ...
 
-    def apply(self, decide: Callable[[Cordoned], Mapping[str, str]]) -> Cordoned: ...
+    def apply(self, decide: Callable[[Cordoned], Mapping[str, str]], why_opened: Callable[[str], str]) -> Cordoned: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,12 @@ class CordonTask(HoldingTask[CordonHolder, CordonReport]):
         def decide(cordoned: Cordoned) -> Mapping[str, str]:
             return self._wanted(disks, cordoned) if report.is_wanted else {}
 
-        cordoned = self._holder.apply(decide)
+        def why_opened(path: str) -> str:
+            if not report.is_wanted:
+                return "cordoning was switched off"
+            return "it is the last place for new replicas" if path in full else HAS_ROOM
+
+        cordoned = self._holder.apply(decide, why_opened)
         kept_open = full - cordoned.ours - cordoned.theirs if report.is_wanted else frozenset()
         return CordonReport(
             is_wanted=report.is_wanted, is_supported=True, cordoned=cordoned, kept_open=frozenset(kept_open)
