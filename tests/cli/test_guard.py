@@ -95,14 +95,29 @@ def test_doctor_for_programs(properties: Path, capsys: pytest.CaptureFixture[str
 def test_a_report_has_versions_settings_and_findings_and_no_secret(
     properties: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    properties.write_text(
-        properties.read_text() + "brimline.admin.sasl.jaas.config=hush-1\nbrimline.landing.uri=s3://me:hush-2@bucket\n"
-        "ssl.keystore.password=hush-3\nlog.retention.hours=7\n"
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required username=admin password=hush;"
+    secrets = (
+        f"brimline.admin.sasl.jaas.config={login}",
+        "brimline.landing.uri=s3://me:hush@bucket",
+        "brimline.admin.ssl.keystore.password=hush",
+        "brimline.admin.ssl.keystore.key=hush",
+        "brimline.admin.sasl.oauthbearer.client.credentials.client.secret=hush",
+        "brimline.jmx.javax.net.ssl.keyStorePassword=hush",
+        f"listener.name.client.plain.sasl.jaas.config={login}",
+        "ssl.keystore.password=hush",
+        "ssl.key.password=hush",
+        "ssl.truststore.password=hush",
+        "ssl.keystore.key=hush",
+        "password.encoder.secret=hush",
+        "delegation.token.secret.key=hush",
+        "plugin.api.key=hush",
     )
+    properties.write_text(properties.read_text() + "\n".join([*secrets, "log.retention.hours=7", ""]))
 
     code = main(["doctor", "--config", str(properties), "--report"])
 
-    shown = capsys.readouterr().out
+    captured = capsys.readouterr()
+    shown = captured.out
     assert code == 3
     assert f"Brimline {__version__}\n  Python    {platform.python_version()}" in shown
     assert platform.release() in shown
@@ -110,7 +125,19 @@ def test_a_report_has_versions_settings_and_findings_and_no_secret(
     assert f"\n  log.dirs={log_dir}\n" in shown
     assert "\n  brimline.landing.uri=s3://…@bucket\n" in shown
     assert "PROBLEM no retention percentages" in shown
-    assert "hush" not in shown
+    assert "hush" not in shown + captured.err
+
+
+def test_a_report_hides_what_a_misspelt_key_holds(properties: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    misspelt = ("brimline.admin.sasl.jas.config=hush", "brimline.api.key=hush")
+    properties.write_text(properties.read_text() + "\n".join([*misspelt, ""]))
+
+    code = main(["doctor", "--config", str(properties), "--report"])
+
+    captured = capsys.readouterr()
+    assert code == 1
+    assert "brimline.admin.sasl.jas.config=…\n" in captured.out
+    assert "hush" not in captured.out + captured.err
 
 
 def test_a_report_on_a_file_that_cannot_be_used_shows_it(properties: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +155,7 @@ def test_an_impossible_minimum_is_named_with_its_line(properties: Path, capsys: 
     main(["doctor", "--config", str(properties)])
 
     shown = capsys.readouterr().out
-    assert "it would always count as full" in shown
+    assert "it would always be full" in shown
     assert "line 6" in shown
 
 
