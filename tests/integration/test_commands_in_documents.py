@@ -1,7 +1,8 @@
 """Every command of README and of the start page is run as it is printed, on a real Kafka.
 
-A page is one terminal of a new user, in an empty home: its commands run one after the other. Names that stand for the
-reader's own (an address, a file) are replaced; what is installed comes from the locked packages, not from the network.
+The pages are one terminal of a new user, in an empty home: their commands run one after the other, and one that both
+pages have runs once. Names that stand for the reader's own (an address, a file) are replaced; what is installed comes
+from the locked packages, not from the network.
 """
 
 import os
@@ -49,19 +50,16 @@ def sandbox() -> Iterator[Sandbox]:
         yield running
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_command_works_and_prints_what_the_page_quotes(page: str, sandbox: Sandbox, tmp_path: Path) -> None:
-    commands = quoted(page)
+def test_every_command_works_and_prints_what_the_pages_quote(sandbox: Sandbox, tmp_path: Path) -> None:
+    quotes = [quote for page in PAGES for quote in quoted(page)]
+    commands = list(dict.fromkeys(command for command, _ in quotes))
 
-    endings = run_in_one_terminal([command for command, _ in commands], sandbox, tmp_path)
+    endings = dict(zip(commands, run_in_one_terminal(commands, sandbox, tmp_path), strict=True))
 
-    failed = [
-        f"{command}: {code}\n{said}"
-        for (command, _), (code, said) in zip(commands, endings, strict=True)
-        if code not in DONE
-    ]
+    failed = [f"{command}: {code}\n{said}" for command, (code, said) in endings.items() if code not in DONE]
     assert failed == []
-    for (command, output), (_, said) in zip(commands, endings, strict=True):
+    for command, output in quotes:
+        _, said = endings[command]
         invented = set(WORDS.findall(output)) - set(WORDS.findall(said)) - OF_THE_WRITER
         assert invented == set(), f"{command} says\n{said}"
 
