@@ -1,8 +1,8 @@
 """A Debian package, by Debian's own dpkg-deb: ``python -m scripts.deb FOLDER`` writes it there and prints its name.
 
 Debian's kafka-python and numpy are older than what is needed, so the locked packages come along in an environment of
-its own, /usr/lib/brimline, for the Python that this machine's /usr/bin/python3 is. Nothing starts by itself: the units
-need a broker's properties file first.
+its own, /usr/lib/brimline, for the Python that this machine's /usr/bin/python3 is. Nothing starts automatically: the
+units need a broker's properties file first.
 """
 
 import gzip

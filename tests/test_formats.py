@@ -45,7 +45,7 @@ from tests.guard.gateways import FakeGateway, fake_gateway
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-LATER = "of version 2, by a later brimline"
+LATER = "of version 2, written by a later brimline"
 
 
 def golden(name: str) -> bytes:
@@ -102,11 +102,9 @@ def test_fences_of_a_later_version_are_left_to_it(state_dir: Path) -> None:
 
     fences = fences_of(state_dir)
 
-    assert fences.warnings == (f"{path} is {LATER}: what was fenced by hand is not fenced now",)
+    assert fences.warnings == (f"{path} is {LATER}: fences by hand are not in force",)
     assert fences.snapshot.is_empty
-    with pytest.raises(
-        NotRecorded, match=f"^nothing was changed, because .* is {LATER}: use that one, or move the file"
-    ):
+    with pytest.raises(NotRecorded, match=f"^nothing was changed: .* is {LATER}: use that version, or move the file"):
         fences.fence(topic="clicks", reason="today", by="root")
     assert fences.snapshot.is_empty
     assert path.read_bytes() == content
@@ -176,7 +174,7 @@ def test_nothing_is_written_behind_a_line_of_a_later_version(state_dir: Path) ->
     path.write_bytes(content)
 
     with pytest.raises(
-        NotRecorded, match=r"has an entry that is written by a later Brimline \(version 2 of the format\): use"
+        NotRecorded, match=r"has an entry that is written by a later Brimline \(format version 2\): use"
     ):
         Ledger(state_dir, 1, lambda: NOW).refresh()
 
@@ -220,7 +218,7 @@ def test_a_pause_of_moves(state_dir: Path) -> None:
 
     assert later is not None
     assert later.before is None
-    assert record.warnings == [f"{record.path} is {LATER}: when moves go on, {KEY} is taken back altogether"]
+    assert record.warnings == [f"{record.path} is {LATER}: {KEY} is removed when moves resume"]
 
 
 def test_a_throttle_of_replicas(state_dir: Path) -> None:
@@ -235,7 +233,7 @@ def test_a_throttle_of_replicas(state_dir: Path) -> None:
     assert later is not None
     assert later.topics == {}
     assert record.warnings == [
-        f"{record.path} is {LATER}: leader.replication.throttled.rate is taken back if it is 1, lists of topics stay"
+        f"{record.path} is {LATER}: leader.replication.throttled.rate is removed if it is 1, topic lists stay"
     ]
 
 
@@ -286,7 +284,7 @@ def test_a_gateway_of_a_later_version_is_not_misread(gateway: FakeGateway) -> No
 
     assert failed.value.failure == Failure(
         kind=FailureKind.UNSUPPORTED,
-        message=f"the gateway at {gateway.path} answers in version 2, which is for a later brimline than this",
+        message=f"the gateway at {gateway.path} answers in version 2, which needs a later brimline",
     )
 
 
@@ -298,9 +296,7 @@ def test_the_guards_state() -> None:
     assert {volume.log_dirs: volume.state for volume in shown.volumes} == {("/data/a",): "ok", ("/data/b",): "full"}
     assert shown.gateway is not None
     later = json.dumps({**json.loads(text), "version": 2})
-    with pytest.raises(
-        BrimlineError, match=r"^http://guard answers in version 2, and this brimline reads version 1: use"
-    ):
+    with pytest.raises(BrimlineError, match=r"^http://guard answers in version 2, this brimline reads version 1: use"):
         read_state(later, "http://guard")
 
 
@@ -346,11 +342,11 @@ def test_a_plan(tmp_path: Path) -> None:
     with pytest.raises(BadPlanFile) as refused:
         load_plan(path)
     assert str(refused.value) == (
-        f"{path}: a plan of version 1, which had no checksum, is of an earlier Brimline; nothing was deleted; make it "
-        "anew with brimline reclaim --output json, or with brimline fleet simulate"
+        f"{path}: plan version 1 has no checksum (earlier Brimline); nothing was deleted; make "
+        "a new one with brimline reclaim --output json or brimline fleet simulate"
     )
 
     path.write_text(json.dumps({**json.loads(path.read_bytes()), "version": 3}))
     with pytest.raises(BadPlanFile) as refused:
         load_plan(path)
-    assert str(refused.value) == f"{path}: a plan of version 3 is for a later Brimline; this one reads version 2"
+    assert str(refused.value) == f"{path}: plan version 3 needs a later Brimline; this one reads version 2"

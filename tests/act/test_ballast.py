@@ -51,7 +51,11 @@ def test_none_is_made_in_a_folder_whose_volume_is_not_mounted(ballast: Ballast, 
     for log_dir in log_dirs:
         Path(log_dir, "meta.properties").unlink()
 
-    with pytest.raises(BallastFailed, match=r"it has no meta\.properties, so it is no broker's; is its volume mounted"):
+    with pytest.raises(
+        BallastFailed,
+        match=r"it has no meta\.properties, so it is not a broker's; is its volume "
+        "mounted",
+    ):
         ballast.step(ROOM, RULE)
     assert list(Path(log_dirs[0]).iterdir()) == []
 

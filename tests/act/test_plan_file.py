@@ -211,18 +211,18 @@ def test_a_trim_that_cannot_be_is_refused(changed: dict[str, Any], said: str) ->
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"format": "brimline.ledger"}, "this is no reclaim plan"),
-        ({"version": 3}, "a plan of version 3 is for a later Brimline; this one reads version 2"),
+        ({"format": "brimline.ledger"}, "not a reclaim plan"),
+        ({"version": 3}, "plan version 3 needs a later Brimline; this one reads version 2"),
         (
             {"version": 1},
-            "a plan of version 1, which had no checksum, is of an earlier Brimline; nothing was deleted; make",
+            "plan version 1 has no checksum .earlier Brimline.; nothing was deleted; make",
         ),
         ({"madeAt": "2026-01-31T12:00:00"}, "a time with its zone"),
         ({"madeAt": "yesterday"}, "a time with its zone"),
         ({"ceilingFrom": "guess"}, "allowed: properties, hand"),
         ({"ceilingPercent": 101}, "a whole number from 0 to 100"),
         ({"clusterId": ""}, "not an empty one"),
-        ({"devices": [7]}, r"devices\[0\]: must be an object, and is 7"),
+        ({"devices": [7]}, r"devices\[0\]: must be an object, is 7"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(changed: dict[str, Any], said: str) -> None:
@@ -249,8 +249,8 @@ def test_a_plan_that_was_changed_by_hand_is_refused_in_one_sentence() -> None:
         read_plan(json.dumps(document).encode(), "plan.json")
 
     assert str(refused.value) == (
-        "plan.json: damaged, or changed by hand: its sha256 is not that of its content; nothing was deleted; make it "
-        "anew with brimline reclaim --output json, or with brimline fleet simulate"
+        "plan.json: damaged or edited: its sha256 does not match; nothing was deleted; make a "
+        "new one with brimline reclaim --output json or brimline fleet simulate"
     )
 
 
@@ -266,7 +266,7 @@ def test_a_partition_is_trimmed_once_in_a_file() -> None:
     assert len(read(document).devices) == 2
     document["devices"][1]["trims"] = [{**a_trim(document), "logDir": "/data/b", "target": 9000}]
 
-    with pytest.raises(BadPlanFile, match="every partition once, and orders-0 is there twice"):
+    with pytest.raises(BadPlanFile, match="orders-0 is there twice; every log dir and partition may occur once"):
         read(document)
 
 
@@ -276,7 +276,7 @@ def test_a_partition_is_trimmed_once_in_a_file() -> None:
     ids=["empty", "no text", "cut", "no number", "twice", "deep"],
 )
 def test_what_is_no_json_is_refused(content: bytes) -> None:
-    with pytest.raises(BadPlanFile, match=r"^plan\.json is no JSON document: "):
+    with pytest.raises(BadPlanFile, match=r"^plan\.json is not a JSON document: "):
         read_plan(content, "plan.json")
 
 

@@ -47,7 +47,7 @@ def test_a_log_dir_is_fenced_with_a_reason_on_record(
     assert code == 0
     assert gateway.told[0] == {"v": 1, "op": "fence", "logDir": "/data/a", "reason": "moving it, CHG-1", "by": ME}
     assert capsys.readouterr().out.splitlines() == [
-        "fenced /data/a: Produce to its 12 partitions is refused from now on, with error 56",
+        "fenced /data/a: Produce to its 12 partitions is refused with error 56",
         f"reason: moving it, CHG-1 (by {ME})",
         f"lift it with: brimline unfence --config {properties} --log-dir /data/a",
     ]
@@ -76,7 +76,7 @@ def test_a_gateway_that_observes_refuses_nothing_and_says_so(
 
     main(["fence", "--config", str(properties), "--topic", "clicks", "--reason", "r"])
 
-    assert "goes through and is counted, because brimline.enforcement is observe" in capsys.readouterr().out
+    assert "is counted, not refused (observe mode)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["fence", "unfence"])
@@ -85,7 +85,7 @@ def test_no_gateway_is_one_sentence(command: str, properties: Path, capsys: pyte
 
     assert code == 1
     assert capsys.readouterr().err == (
-        f"brimline: no gateway is running: there is no {properties.with_name('gateway-1.sock')}\n"
+        f"brimline: no gateway is running: {properties.with_name('gateway-1.sock')} does not exist\n"
     )
 
 
@@ -141,7 +141,7 @@ def test_a_fence_by_hand_is_lifted(properties: Path, gateway: FakeGateway, capsy
     assert gateway.told[1] == {"v": 1, "op": "unfence", "topic": "clicks", "reason": "", "by": ME}
     assert capsys.readouterr().out.splitlines() == [
         "lifted the fence on topic clicks, by alice since 2026-01-01 00:10 UTC: moving this disk",
-        "Produce to its 12 partitions goes through again",
+        "Produce to its 12 partitions is accepted again",
     ]
 
 
@@ -165,7 +165,7 @@ def test_a_topic_is_still_refused_where_its_disk_is_full(
 
     said = capsys.readouterr().out
     assert code == 3
-    assert "goes through again" not in said
+    assert "is accepted again" not in said
     assert "still refused: its partitions in /data/a, which is fenced: more than 90 % is used\nmake room:" in said
 
 
@@ -180,8 +180,8 @@ def test_a_full_disk_cannot_be_released_by_hand(
     assert code == 1
     assert capsys.readouterr().err == (
         "brimline: /data/a is fenced because it is full, not by hand (more than 90 % is used): make room: brimline "
-        f"topics --config {properties} names what fills it; lower the retention of a topic, delete a topic or move "
-        "replicas away; it is lifted by itself as soon as the disk has room again\n"
+        f"topics --config {properties} shows what fills it; lower the retention of a topic, delete a topic or move "
+        "replicas; the fence lifts automatically when the disk has room\n"
     )
     assert [told["op"] for told in gateway.told] == ["state"]
 

@@ -60,6 +60,4 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
     shown = capsys.readouterr().out
     assert "brimline log-dirs\n  0    done; every broker answered\n" in shown
-    assert shown.endswith(
-        "every command\n  130  interrupted from the keyboard\n  141  the reader of the output went away\n"
-    )
+    assert shown.endswith("every command\n  130  interrupted from the keyboard\n  141  the output was closed early\n")

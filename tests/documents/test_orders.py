@@ -129,5 +129,5 @@ def test_what_is_no_limit_is_refused(document: object) -> None:
 
 @pytest.mark.parametrize("document", [{}, {"logDir": "/data/a", "topic": "t"}])
 def test_a_fence_is_of_a_log_dir_or_of_a_topic(document: object) -> None:
-    with pytest.raises(ValueError, match=r"^name either a log dir or a topic$"):
+    with pytest.raises(ValueError, match=r"^give either a log dir or a topic$"):
         from_json(FenceOrder, document)

@@ -31,7 +31,7 @@ def test_a_spell_of_refusals(said: list[tuple[str, str]]) -> None:
     news.look(count, 31.0 + APART)
 
     assert said[1:] == [
-        ("refusals-over", "no more refusals: 5 batches (500 B) were refused within 30 s, of kcat for topic orders")
+        ("refusals-over", "refusals ended: 5 batches (500 B) were refused within 30 s, of kcat for topic orders")
     ]
 
 
@@ -56,4 +56,4 @@ def test_the_next_spell_counts_from_its_own_start(said: list[tuple[str, str]]) -
     news.look(count, 500.0 + APART)
 
     assert said[2] == ("clients-refused", "Produce would be refused: kcat for topic orders")
-    assert said[3][1].startswith("no more refusals: 1 batch (100 B) would have been refused")
+    assert said[3][1].startswith("refusals ended: 1 batch (100 B) would have been refused")

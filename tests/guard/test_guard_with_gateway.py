@@ -80,9 +80,7 @@ def test_what_is_full_is_leased_and_what_the_gateway_does_is_shown(
     assert log_dir == str(tmp_path / "log-dir")
     assert why.startswith(f"log dir {log_dir} is ")
     assert why.endswith(f"usable, limit disk.min.free.bytes={1 << 62}")
-    assert [line["message"] for line in said(log, "refuse")] == [
-        f"has the gateway refuse Produce for every partition in {log_dir}"
-    ]
+    assert [line["message"] for line in said(log, "refuse")] == [f"writes to {log_dir} are refused"]
 
 
 def test_a_gateway_that_ends_and_comes_back_is_followed(

@@ -76,7 +76,7 @@ def test_since_then_and_the_newest(state_dir: Path) -> None:
 
 
 def test_a_broker_that_nothing_was_recorded_of(tmp_path: Path) -> None:
-    with pytest.raises(BrimlineError, match=r"nothing is recorded in .* yet"):
+    with pytest.raises(BrimlineError, match=r"no records in .* yet"):
         read_whole_history(tmp_path, 1)
 
 
@@ -91,7 +91,7 @@ def test_places_that_cannot_be_read_are_named(state_dir: Path) -> None:
     assert len(history.events) == 8
     assert sorted(sentence.rpartition("/")[2] for sentence in history.incomplete) == [
         "fences-1.log line 2 is damaged",
-        "journal-1-guard.jsonl: 1 line cut short or of a later brimline",
+        "journal-1-guard.jsonl: 1 line truncated or written by a later brimline",
     ]
 
 
@@ -108,7 +108,7 @@ def test_a_page_reads_the_files_only_when_one_has_changed(state_dir: Path) -> No
 def test_a_page_without_any_record_says_so(tmp_path: Path) -> None:
     (sentence,) = KeptHistory(tmp_path, 1, lambda: NOW)().incomplete
 
-    assert "nothing is recorded" in sentence
+    assert "no records" in sentence
 
 
 def test_as_json_and_back(state_dir: Path) -> None:

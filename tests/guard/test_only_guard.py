@@ -78,4 +78,4 @@ def test_on_a_full_disk_the_lock_holds_without_its_number(tmp_path: Path, monkey
 def test_without_a_place_for_a_lock_there_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("no folder")
 
-    assert "it is not known whether another guard runs" in (OnlyGuard(tmp_path / "state", 1).warning or "")
+    assert "another guard may be running" in (OnlyGuard(tmp_path / "state", 1).warning or "")

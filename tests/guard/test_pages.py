@@ -123,7 +123,7 @@ def test_status_reads_the_document(state: GuardState) -> None:
     assert "FULL" in text
     assert "c does not exist" in text
     assert "150 %  orders-1" in text
-    assert "would refuse Produce for every partition in a" in text
+    assert "would refuse writes to a (observe mode)" in text
 
 
 def test_status_leads_with_a_broker_that_is_down(state: GuardState) -> None:
@@ -171,7 +171,7 @@ def test_without_a_gateway_there_is_nothing_to_say_of_it(state: GuardState) -> N
 def test_with_a_gateway_the_guard_does_not_say_would(state: GuardState) -> None:
     document = json.loads(state_document(with_gateway(state)))
 
-    assert document["volumes"][0]["wouldDo"] == ["has the gateway refuse Produce for every partition in a"]
+    assert document["volumes"][0]["wouldDo"] == ["writes to a are refused"]
 
 
 def test_a_gateway_that_should_be_there_and_is_not(state: GuardState) -> None:
@@ -180,15 +180,15 @@ def test_a_gateway_that_should_be_there_and_is_not(state: GuardState) -> None:
     text = shown_text(silent)
 
     assert json.loads(state_document(silent))["gateway"]["up"] is False
-    assert "Gateway  does not answer\n  ! nobody listens on g.sock\n          while it is down" in text
+    assert "Gateway  does not answer\n  ! nobody listens on g.sock\n          clients cannot reach the broker" in text
     assert troubles_of(silent)[0] == "GATEWAY DOWN"
 
 
 def test_a_gateway_that_refuses_nothing(state: GuardState) -> None:
     lines = shown_text(with_gateway(state, state=gateways.state())).splitlines()
 
-    assert lines[lines.index("Gateway  lets everything through") + 1 :][:2] == [
-        "  refuses with error 56  -  up 17 min  -  gateway 0.1.0",
+    assert lines[lines.index("Gateway  OK, nothing refused") + 1 :][:2] == [
+        "  up 17 min  -  gateway 0.1.0",
         "  7 connections on CLIENT://*:9092",
     ]
 
@@ -205,13 +205,13 @@ def test_fences_are_shown_with_why_since_when_and_what_to_do(state: GuardState) 
         "  FENCED  /data/a",
         "          12 partitions, for 7 min (since 2026-01-01 00:10 UTC)",
         "          full: more than 90 % is used",
-        "          make room: brimline topics --config server.properties names what fills it; lower the retention of a "
-        "topic, delete a topic or move replicas away; it is lifted by itself as soon as the disk has room again",
+        "          make room: brimline topics --config server.properties shows what fills it; lower the retention "
+        "of a topic, delete a topic or move replicas; the fence lifts automatically when the disk has room",
         "  FENCED  topic clicks",
         "          12 partitions, for 7 min (since 2026-01-01 00:10 UTC)",
         "          by alice: moving this disk",
         "          lift it with: brimline unfence --config server.properties --topic clicks",
-        "  REFUSED 1,234 batches (121 KiB) in the last 60 s, most of them orders-3 from librdkafka 2.10.0 (1,234)",
+        "  REFUSED 1,234 batches (121 KiB) in the last 60 s, mostly orders-3 from librdkafka 2.10.0 (1,234)",
     ]
 
 
@@ -220,9 +220,9 @@ def test_a_gateway_that_observes_says_what_it_would_refuse(state: GuardState) ->
 
     text = shown_text(with_gateway(state, state=answer))
 
-    assert "Gateway  only observes: it would refuse Produce for 1 log dir" in text
+    assert "Gateway  observe mode: would refuse Produce for 1 log dir" in text
     assert "  FENCE   /data/a" in text
-    assert "refuses with error" not in text
+    assert "error 56" not in text
 
 
 def test_a_state_of_a_guard_before_there_were_gateways_can_be_read(state: GuardState) -> None:
@@ -243,7 +243,7 @@ def test_a_move_that_is_held_up_is_shown_with_the_way_out(state: GuardState) -> 
     assert (document["paused"], document["valueBefore"], document["failure"]) == (True, "20000000", None)
     assert document["logDirs"] == [{"logDir": "a", "partitions": ["orders-0"]}]
     line = next(number for number, text in enumerate(lines) if text.startswith("  PAUSED"))
-    assert lines[line].startswith("  PAUSED  holds up the move of orders-0 into a, which is full")
+    assert lines[line].startswith("  PAUSED  pauses the move of orders-0 into a, which is full")
     assert lines[line + 1].startswith("          make room there, or cancel the move")
 
 
@@ -254,7 +254,7 @@ def test_a_move_that_cannot_be_held_up_is_shown_with_the_reason(state: GuardStat
 
     text = shown_text(replace(state, config=enforcing, moves=moves))
 
-    assert "  MOVING  cannot hold up the move of orders-0 into a, which is full: this principal needs" in text
+    assert "  MOVING  cannot pause the move of orders-0 into a, which is full: this principal needs" in text
 
 
 def test_without_moves_there_is_nothing_to_say_of_them(state: GuardState) -> None:
@@ -287,7 +287,7 @@ def test_a_full_follower_is_shown_with_what_is_done_and_what_to_do(state: GuardS
         "to producers (fence)"
     ) in text
     assert "make room there" in text
-    assert "PEERS   nothing is known of the disks of 1 of 2 other brokers" in text
+    assert "PEERS   disks of 1 of 2 other brokers unknown" in text
     assert "NO ROOM: broker 3" in troubles_of(troubled)
 
 
@@ -297,7 +297,7 @@ def test_replicas_that_were_shed_are_shown_with_the_command_that_puts_them_back(
 
     text = shown_text(replace(state, peers=peers, shed=shed))
 
-    assert "SHED    1 replica taken away because a disk of broker 3 was full, and not back: orders-0" in text
+    assert "SHED    1 replica removed because a disk of broker 3 was full, not put back: orders-0" in text
     assert "kafka-reassign-partitions.sh --bootstrap-server" in text
 
 
@@ -308,10 +308,10 @@ def test_cordoned_log_dirs_are_shown(state: GuardState) -> None:
 
     text = shown_text(replace(state, cordon=cordon))
 
-    assert "CORDON  a is full: no new replica is put there" in text
-    assert "CORDON  b: closed to new replicas by an operator, and left so" in text
-    assert "OPEN    c is full, and not cordoned" in text
-    assert "CORDON  full log dirs cannot be cordoned, or not be opened: late" in text
+    assert "CORDON  a is full: no new replicas" in text
+    assert "CORDON  b: cordoned by an operator" in text
+    assert "OPEN    c is full but not cordoned" in text
+    assert "CORDON  full log dirs cannot be cordoned or reopened: late" in text
 
 
 def test_without_other_brokers_there_is_nothing_to_say_of_them(state: GuardState) -> None:
@@ -333,7 +333,7 @@ def test_the_table_is_written_where_there_is_only_ascii(state: GuardState) -> No
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "brimline.guard-state"}', "<html>"])
 def test_something_else_at_that_address_is_one_sentence(text: str) -> None:
-    with pytest.raises(BrimlineError, match="http://here answers, but not as a guard"):
+    with pytest.raises(BrimlineError, match="http://here answers, but not like a guard"):
         read_state(text, "http://here")
 
 
@@ -372,10 +372,10 @@ def test_metrics_are_openmetrics_on_request(state: GuardState) -> None:
 
 
 def test_an_unhealthy_guard_says_why(state: GuardState) -> None:
-    page = asked(state, "/healthz", unhealthy=lambda: "tasks that died: disks")
+    page = asked(state, "/healthz", unhealthy=lambda: "dead tasks: disks")
 
     assert page.status is HTTPStatus.SERVICE_UNAVAILABLE
-    assert page.body == b"tasks that died: disks\n"
+    assert page.body == b"dead tasks: disks\n"
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/v1/state", "/v1/history", "/metrics"])
@@ -409,7 +409,7 @@ def test_the_ballasts_are_shown_where_there_are_any(state: GuardState) -> None:
         ("/a/.brimline-ballast", True, 0),
         ("/b/.brimline-ballast", False, 1),
     ]
-    assert "BALLAST 1.00 GiB to be given back when the volume runs out: /a/.brimline-ballast" in text
-    assert "BALLAST no ballast at the moment: it is made as soon as 1.00 GiB can be spared" in text
+    assert "BALLAST 1.00 GiB released when the volume runs out: /a/.brimline-ballast" in text
+    assert "BALLAST no ballast yet: waiting for 1.00 GiB of free space" in text
     assert json.loads(state_document(state))["ballast"] is None
     assert "BALLAST" not in shown_text(state)

@@ -98,7 +98,7 @@ def run_advice(sandbox: Sandbox, advice: str) -> "subprocess.CompletedProcess[st
 
 
 def replicating_keys(sandbox: Sandbox, broker: int) -> dict[str, str]:
-    """For a gateway in front of the listener that the brokers use among themselves, which is the clients' one."""
+    """For a gateway in front of the replication listener, which is the clients' one."""
     address = sandbox.broker(broker).address
     return {"brimline.gateway.listeners": f"CLIENT://{address}", "brimline.admin.listener": "ADMIN"}
 

@@ -107,11 +107,11 @@ def test_produce_goes_on_until_the_last_reserve_is_refused_then_and_recovers(san
         with load_on(sandbox, topic) as load, InSync(sandbox, topic, FULL) as watched:
             first = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)
             eventually(lambda: [each["broker"] for each in full(leader)] == [FOLLOWER])
-            eventually(lambda: "go on, and are refused when less than" in full(leader)[0]["does"])
+            eventually(lambda: "go on, refused below" in full(leader)[0]["does"])
             stored = acknowledged(load, FULL)
             eventually(lambda: acknowledged(load, FULL) > stored + 200)
             assert (refused_batches(leader.gateway, topic), leader.gateway.state()["followerFences"]) == (0, [])
-            assert "reserve, because followers fetch from this broker past its gateway" in doctor(sandbox)
+            assert "reserve, because followers do not fetch through the gateway" in doctor(sandbox)
 
             # What would fall below min.insync.replicas without this follower is refused first.
             second = fill_follower(sandbox, leave_free=IN_THE_RESERVE)
@@ -324,6 +324,6 @@ def test_a_throttle_is_withdrawn_before_an_operators_and_taken_back_at_the_end(s
         leader.guard.process.wait(PATIENCE_SECONDS)
         assert throttles(sandbox, topic) == (None, "")
         assert not on_record(sandbox)
-        assert "no replication throttle of this guard is set any more" in leader.guard.said()[-1]["message"]
+        assert "replication throttle removed" in leader.guard.said()[-1]["message"]
     sandbox.broker(FOLLOWER).start()
     assert signs_of_death(sandbox) == []

@@ -92,7 +92,7 @@ def test_a_replica_of_a_full_disk_is_taken_away_and_producers_go_on_until_a_pers
     topic = "orders"
     with guarded(sandbox, tmp_path, added=SHEDDING) as leader:
         eventually(lambda: leader.guard.state()["followers"] is not None)
-        assert "replicas in sync are taken away from the full disk" in doctor(sandbox)
+        assert "in-sync replicas are removed from the full disk" in doctor(sandbox)
         create_spread_topic(sandbox, topic, {**SMALL_SEGMENTS, "min.insync.replicas": "2"})
         with load_on(sandbox, topic) as load, InSync(sandbox, topic, FULL) as watched:
             first = fill_follower(sandbox, leave_free=BEYOND_THE_LIMIT)

@@ -406,4 +406,4 @@ def test_a_gateway_that_is_told_to_stand_before_it_says_why_it_will_not(ssl: San
     done = brimline_inside(ssl, "gateway", "--config", str(config))
 
     assert done.returncode == 1
-    assert "it asks its clients for certificates" in done.stderr
+    assert "it asks clients for certificates" in done.stderr

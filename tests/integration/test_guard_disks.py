@@ -195,7 +195,7 @@ def test_doctor_explains_volumes_and_impossible_limits(sandbox: Sandbox) -> None
 
     assert shown.returncode == 3
     assert "share one volume" in shown.stdout
-    assert "it would always count as full" in shown.stdout
+    assert "it would always be full" in shown.stdout
     assert "broker 1 answers" in shown.stdout
 
 

@@ -63,7 +63,7 @@ def test_every_missing_right_is_named_until_none_is_missing(sandbox: Sandbox, tm
     assert "this principal needs DESCRIBE on the cluster" in nothing.stdout
     assert no_configs.returncode == 3
     assert "needs DESCRIBE and DESCRIBE_CONFIGS" in no_configs.stdout
-    assert "moves into a full log dir cannot be held up" in no_alteration.stdout
+    assert "moves into a full log dir cannot be paused" in no_alteration.stdout
     assert "secret" not in nothing.stdout + no_configs.stdout + running.log.read_text()
 
 

@@ -226,7 +226,7 @@ def test_one_that_observes_touches_nothing(moving: Moving, tmp_path: Path) -> No
     foreign = make_full(moving, target)
     with guard(sandbox, tmp_path / "log", {**enforcing(sandbox), "brimline.enforcement": "observe"}) as running:
         moving.begin(target)
-        eventually(lambda: any("would hold up the move of moved-0" in line["message"] for line in running.said()))
+        eventually(lambda: any("would pause the move of moved-0" in line["message"] for line in running.said()))
         throttle = moving.throttle
     moving.set_throttle(UNLIMITED)
     eventually(lambda: moving.is_in(target))

@@ -301,7 +301,7 @@ def test_a_plan_with_another_digit_deletes_nothing(world: World, command: Comman
     done = command.run(*the_ceiling_of(plan), "--apply", "--plan", str(path), "--yes")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"brimline: {path}: damaged, or changed by hand")
+    assert done.stderr.startswith(f"brimline: {path}: damaged or edited")
     assert world.log_starts[filed] == 0
     assert not LedgerFiles(command.state_dir, 1).current.exists()
 
@@ -406,7 +406,7 @@ def test_an_interrupted_cycle_is_on_record(world: World, command: Command) -> No
     _, said = running.communicate(timeout=PATIENCE_SECONDS)
 
     assert running.returncode == 130
-    assert "what was sent is looked after by the guard, or by the next brimline reclaim --apply" in said
+    assert "the guard or the next brimline reclaim --apply finishes what was sent" in said
     (cycle,) = command.cycles()
     assert not cycle.has_ended
     delete_topic(world.sandbox, "interrupted")
@@ -429,7 +429,7 @@ def test_a_ledger_that_fails_in_the_middle_does_not_say_that_nothing_was_changed
 
     assert running.returncode == 3, said
     assert "nothing was" not in said
-    assert f"broken off, because {ledger} cannot be written: Is a directory; what was sent is looked after by" in said
+    assert f"stopped: {ledger} cannot be written: Is a directory; the guard or the next" in said
     assert "broken-off" in shown
     assert world.log_starts[topic] > 0
     ledger.rmdir()

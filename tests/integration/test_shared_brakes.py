@@ -96,7 +96,7 @@ def test_what_one_guard_protects_no_other_one_trims(sandbox: Sandbox, tmp_path: 
     after = starts(sandbox)
     assert after["audit"] == 0
     assert after["clicks"] > 0
-    assert told == ["the brakes of the guards of broker 1 are stricter in part, and count here too"]
+    assert told == ["stricter brakes of the guards of broker 1 apply here too"]
 
 
 def test_a_pause_on_one_broker_pauses_the_guard_of_the_other_until_it_ends(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_a_pause_on_one_broker_pauses_the_guard_of_the_other_until_it_ends(sandb
             resumed = brimline_inside(sandbox, "reclaim", "resume", "--config", config)
             eventually(lambda: is_held(full))
 
-    assert "the guards of brokers that hold a replica in common pause as well" in paused.stdout
+    assert "guards of brokers with a replica in common pause too" in paused.stdout
     assert while_paused == dict.fromkeys(TOPICS, 0)
-    assert "on broker 1: a replay (brimline reclaim resume on broker 1 ends it)" in does
+    assert "on broker 1: a replay (end it: brimline reclaim resume on broker 1)" in does
     assert "nothing was deleted; brimline reclaim resume on broker 1 ends it" in by_hand
-    assert "go on as well" in resumed.stdout
+    assert "resume too" in resumed.stdout
     assert starts(sandbox)["audit"] > 0
 
 

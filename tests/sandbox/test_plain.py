@@ -179,9 +179,9 @@ def test_a_cluster_runs_says_so_once_and_never_fills_the_disk() -> None:
         assert sandbox.broker(1).knows({1, 2})
         (sentence,) = (line for line in told if "no private mounts" in line)
         assert FORCE_PLAIN in sentence
-        assert "to have real ones, run as root" in sentence
+        assert "for real ones, run as root" in sentence
 
-        with pytest.raises(NamespaceRefused, match="nothing is filled here"):
+        with pytest.raises(NamespaceRefused, match="cannot fill a plain folder"):
             sandbox.fill(log_dir, leave_free=Bytes(0))
         assert [path.name for path in log_dir.parent.iterdir()] == [log_dir.name]
 
@@ -198,5 +198,5 @@ def test_the_command_says_so_and_goes_on() -> None:
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("no private mounts") == 1
-    assert "nothing is filled here" in done.stdout
+    assert "cannot fill a plain folder" in done.stdout
     assert "unfill" not in done.stdout

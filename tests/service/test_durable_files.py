@@ -90,7 +90,7 @@ def test_whatever_is_in_the_place_of_a_pause_is_a_pause(tmp_path: Path, leads_to
 def test_in_a_folder_that_everybody_may_write_to_nothing_is_put_on_record(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
-    with pytest.raises(NotRecorded, match=f"{tmp_path} can be written to by everybody: chmod 0700 {tmp_path}"):
+    with pytest.raises(NotRecorded, match=f"{tmp_path} is writable by everyone: chmod 0700 {tmp_path}"):
         append(tmp_path)
     tmp_path.chmod(0o750)
     append(tmp_path)

@@ -123,8 +123,8 @@ def test_a_ceiling_below_10_is_warned_of_and_holds() -> None:
     read = config("log.retention.disk.usage.percent=8\n")
 
     assert read.warnings == (
-        f"server.properties line {FIRST_LINE}: log.retention.disk.usage.percent=8: a ceiling below 10 % leaves almost "
-        "nothing of any topic; was 80 meant?",
+        f"server.properties line {FIRST_LINE}: log.retention.disk.usage.percent=8: a ceiling below 10 % deletes "
+        "almost everything; was 80 meant?",
     )
     assert read.reclaim_policy.ceiling_percent == 8
     assert config("log.retention.disk.usage.percent=10\n").warnings == ()

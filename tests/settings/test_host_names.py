@@ -49,7 +49,7 @@ def said_by(command: str, tmp_path: Path, host: str, added: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("host", "why"), [(UNKNOWN, "Temporary failure in name resolution"), (NO_NAME, "that is no host name")]
+    ("host", "why"), [(UNKNOWN, "Temporary failure in name resolution"), (NO_NAME, "not a host name")]
 )
 def test_a_gateway_whose_broker_has_no_address(tmp_path: Path, host: str, why: str) -> None:
     said = said_by("gateway", tmp_path, host)
@@ -69,7 +69,7 @@ def test_a_gateway_that_cannot_listen_there(tmp_path: Path, host: str) -> None:
 def test_a_guard_that_cannot_listen_there(tmp_path: Path, host: str) -> None:
     said = said_by("guard", tmp_path, "127.0.0.1", f"brimline.metrics.host={host}\n")
 
-    assert said.startswith(f"brimline: brimline.metrics.host={host}, brimline.metrics.port=0: cannot listen there: ")
+    assert said.startswith(f"brimline: brimline.metrics.host={host}, brimline.metrics.port=0: cannot listen: ")
     assert said.count("\n") == 1
 
 

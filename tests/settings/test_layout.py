@@ -212,7 +212,7 @@ def test_two_listeners_on_one_port_are_a_problem() -> None:
 
     (problem,) = layout(broker=broker).problems
 
-    assert "the gateway's listener OTHER is there" in problem
+    assert "the gateway's listener OTHER uses" in problem
 
 
 def test_a_port_that_is_chosen_at_the_start_cannot_be_fronted() -> None:
@@ -231,11 +231,11 @@ def test_a_listener_without_a_protocol_cannot_be_fronted() -> None:
         ("brimline.gateway.listeners=CLIENT://:65536", "with a port from 1 to 65535"),
         ("brimline.gateway.listeners=CLIENT://:1,client://:2", "names CLIENT twice"),
         ("brimline.gateway.listeners=KLIENT://:9092", "no listener KLIENT; it has CLIENT, ADMIN"),
-        ("brimline.gateway.listeners=ADMIN://:9193", "give it another one with brimline.admin.listener"),
+        ("brimline.gateway.listeners=ADMIN://:9193", "set another one with brimline.admin.listener"),
         ("brimline.gateway.security.protocol.map=CLIENT=SASL_SSL", "is not NAME:PROTOCOL"),
         ("brimline.gateway.security.protocol.map=CLIENT:TLS", "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("brimline.gateway.security.protocol.map=OTHER:SSL", "no listener OTHER"),
-        ("brimline.gateway.security.protocol.map=CLIENT:SSL", "SASL is between client and broker"),
+        ("brimline.gateway.security.protocol.map=CLIENT:SSL", "add or remove TLS, but not SASL"),
     ],
 )
 def test_a_mistake_in_our_own_keys_is_named_with_its_line(line: str, why: str) -> None:
@@ -273,7 +273,7 @@ def test_the_only_listener_of_a_broker_is_intercepted_too() -> None:
 def test_listeners_of_the_gateway_have_no_meaning_with_interception() -> None:
     (problem,) = problems(f"{INTERCEPTED}brimline.gateway.listeners=CLIENT://:9092\n", FRONTED)
 
-    assert "it has no meaning with brimline.gateway.interception=tproxy" in problem
+    assert "no effect with brimline.gateway.interception=tproxy" in problem
 
 
 def test_a_brokers_own_fetches_are_left_out_where_they_can_be_read() -> None:

@@ -107,7 +107,7 @@ class Ballast:
         if not _size(path) or self._unrecorded or (last is not None and last.act is not BallastAct.RELEASED):
             return
         act = BallastAct.ALLOCATED if last is None else BallastAct.RESTORED
-        self._unrecorded.append(self._entry(act, path, _size(path), space, "it was found in its place"))
+        self._unrecorded.append(self._entry(act, path, _size(path), space, "it was already there"))
         self._record_what_is_late()
 
     def _was_released(self, path: Path) -> bool:
@@ -130,7 +130,7 @@ class Ballast:
 
 def _why_released(space: Space, decision: BallastDecision, rule: BallastRule) -> str:
     if decision is BallastDecision.RELEASE_RUNNING_OUT:
-        return f"only {human_bytes(space.usable)} of the volume are usable, less than {human_bytes(rule.release_below)}"
+        return f"only {human_bytes(space.usable)} of the volume usable, less than {human_bytes(rule.release_below)}"
     return f"brimline.ballast.bytes is {rule.size}"
 
 
@@ -150,7 +150,7 @@ def _refuse_elsewhere(log_dir: Path) -> None:
     """
     if not (log_dir / META_PROPERTIES).is_file():
         raise BallastFailed(
-            f"no ballast in {log_dir}: it has no {META_PROPERTIES}, so it is no broker's; is its volume mounted?"
+            f"no ballast in {log_dir}: it has no {META_PROPERTIES}, so it is not a broker's; is its volume mounted?"
         )
 
 
@@ -173,7 +173,7 @@ def _allocate(path: Path, size: Bytes) -> None:
         path.unlink(missing_ok=True)
         raise BallastFailed(
             f"no ballast in {path.parent}: its file system gives {human_bytes(allocated)} to a file of "
-            f"{human_bytes(size)}, which could not be given back"
+            f"{human_bytes(size)}, which frees nothing when removed"
         )
 
 

@@ -68,7 +68,7 @@ class DeviceLock:
             return False
         except OSError as error:
             self.release()
-            raise CannotLock(f"the root of the volume of {self._log_dir} cannot be locked: {error.strerror}") from error
+            raise CannotLock(f"the volume of {self._log_dir} cannot be locked: {error.strerror}") from error
         self._mark(fd, fcntl.F_UNLCK)
         self._is_ours = True
         return True

@@ -71,11 +71,13 @@ class PauseRecord:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self.warnings = [f"{self.path} cannot be read ({error.strerror}): a pause by an earlier guard is not known"]
+            self.warnings = [
+                f"{self.path} cannot be read ({error.strerror}): a pause by an earlier guard may still be set"
+            ]
             return None
         except ValueError as error:
             what = error if isinstance(error, LaterVersion) else "damaged"
-            self.warnings = [f"{self.path} is {what}: when moves go on, {self._key} is taken back altogether"]
+            self.warnings = [f"{self.path} is {what}: {self._key} is removed when moves resume"]
             return Pause(before=None, since=now)
 
     def write(self, pause: Pause) -> None:

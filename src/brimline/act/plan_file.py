@@ -58,7 +58,7 @@ _CHECKSUM = "sha256"
 LARGEST_FILE = Bytes(256 << 20)
 _LARGEST_LONG, _LARGEST_INT = 2**63 - 1, 2**31 - 1
 _A_FEW_WORDS = 60
-_MAKE_ANEW = "nothing was deleted; make it anew with brimline reclaim --output json, or with brimline fleet simulate"
+_MAKE_ANEW = "nothing was deleted; make a new one with brimline reclaim --output json or brimline fleet simulate"
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -177,7 +177,7 @@ def load_plan(path: Path) -> FiledPlan:
     except OSError as error:
         raise BadPlanFile(f"{path} cannot be read: {error.strerror}") from error
     if len(content) > LARGEST_FILE:
-        raise BadPlanFile(f"{path} is larger than {LARGEST_FILE:,} bytes: that is no plan for one broker")
+        raise BadPlanFile(f"{path} is larger than {LARGEST_FILE:,} bytes: not a plan for one broker")
     return read_plan(content, str(path))
 
 
@@ -187,17 +187,17 @@ def read_plan(content: bytes, name: str) -> FiledPlan:
         document = json.loads(content, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
         found = checksum(document) if isinstance(document, dict) else ""
     except (ValueError, RecursionError) as error:
-        raise BadPlanFile(f"{name} is no JSON document: {error}") from error
+        raise BadPlanFile(f"{name} is not a JSON document: {error}") from error
     return _plan(_Object(document, name), found)
 
 
 def _plan(fields: "_Object", right_checksum: str) -> FiledPlan:
     found = fields.optional("format")
     if found != FORMAT:
-        raise fields.refusal("format", f"{FORMAT!r}: this is no reclaim plan")
+        raise fields.refusal("format", f"{FORMAT!r}: not a reclaim plan")
     _refuse_other_versions(fields.number("version", 1, _LARGEST_INT), fields)
     if fields.text(_CHECKSUM) != right_checksum:
-        raise fields.problem(f"damaged, or changed by hand: its {_CHECKSUM} is not that of its content; {_MAKE_ANEW}")
+        raise fields.problem(f"damaged or edited: its {_CHECKSUM} does not match; {_MAKE_ANEW}")
     fields.optional("about")
     plan = FiledPlan(
         made_at=fields.time("madeAt"),
@@ -215,11 +215,9 @@ def _plan(fields: "_Object", right_checksum: str) -> FiledPlan:
 
 def _refuse_other_versions(version: int, fields: "_Object") -> None:
     if version > VERSION:
-        raise fields.problem(f"a plan of version {version} is for a later Brimline; this one reads version {VERSION}")
+        raise fields.problem(f"plan version {version} needs a later Brimline; this one reads version {VERSION}")
     if version < VERSION:
-        raise fields.problem(
-            f"a plan of version {version}, which had no checksum, is of an earlier Brimline; {_MAKE_ANEW}"
-        )
+        raise fields.problem(f"plan version {version} has no checksum (earlier Brimline); {_MAKE_ANEW}")
 
 
 def _policy(ceiling_percent: int, fields: "_Object") -> ReclaimPolicy:
@@ -286,7 +284,7 @@ def _refuse_repeats(plan: FiledPlan, fields: "_Object") -> None:
     seen: set[object] = set()
     for key in (*_log_dirs(plan), *(trim.partition for trim in plan.trims)):
         if key in seen:
-            raise fields.refusal("devices", f"every log dir and every partition once, and {key} is there twice")
+            raise fields.refusal("devices", f"{key} is there twice; every log dir and partition may occur once")
         seen.add(key)
 
 
@@ -300,7 +298,7 @@ class _Object:
     def __init__(self, document: object, where: str) -> None:
         self._where = where
         if not isinstance(document, dict):
-            raise BadPlanFile(f"{where}: must be an object, and is {_shown(document)}")
+            raise BadPlanFile(f"{where}: must be an object, is {_shown(document)}")
         self._document: dict[str, object] = document
         self._asked: set[str] = set()
 
@@ -404,7 +402,7 @@ def _shown(value: object) -> str:
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     document = dict(pairs)
     if len(document) < len(pairs):
-        raise ValueError("a member stands twice in one object")
+        raise ValueError("a member occurs twice in one object")
     return document
 
 

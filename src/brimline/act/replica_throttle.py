@@ -100,11 +100,13 @@ class ThrottleRecord:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self.warnings = [f"{self.path} cannot be read ({error.strerror}): a throttle of an earlier guard may stand"]
+            self.warnings = [
+                f"{self.path} cannot be read ({error.strerror}): a throttle of an earlier guard may still be set"
+            ]
             return None
         except ValueError as error:
             what = error if isinstance(error, LaterVersion) else "damaged"
-            self.warnings = [f"{self.path} is {what}: {RATE} is taken back if it is {OUR_RATE}, lists of topics stay"]
+            self.warnings = [f"{self.path} is {what}: {RATE} is removed if it is {OUR_RATE}, topic lists stay"]
             return Held(topics={}, since=now)
 
     def write(self, held: Held) -> None:

@@ -156,7 +156,7 @@ class Shedding:
             now = known.get(entry.partition)
             if now is None:
                 if self._now() > self._missing.setdefault(entry.partition, self._now()) + _GONE_AFTER:
-                    self._ledger.append(entry.over("the topic is gone, or may not be described"))
+                    self._ledger.append(entry.over("the topic is gone or may not be described"))
                 continue
             self._missing.pop(entry.partition, None)
             if set(now.replicas) != set(entry.before) - followers[entry.partition]:

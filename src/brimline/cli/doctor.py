@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from brimline.guard.checkup import CheckUp
 
 DESCRIPTION = """\
-Explain what a guard would do with this broker's properties file: limits, shared volumes, impossible limits, missing
+Check a broker's properties file and host before a guard runs there: limits, shared volumes, impossible limits, missing
 permissions, and whether the broker answers. Changes nothing.
 """
 EPILOG = """\
@@ -24,9 +24,9 @@ examples:
   brimline doctor --config /etc/kafka/server.properties --output json | jq '.findings[] | select(.weight=="problem")'
 
 exit codes:
-  0    nothing is wrong (warnings and notes aside)
+  0    no problems (there may be warnings and notes)
   1    the configuration cannot be used: every problem with its line is on stderr
-  3    the guard could run, but not do all of its work: the problems are in the output"""
+  3    problems found: the guard could run, but could not do all of its work"""
 _MARKS = {
     "fine": ("ok", "green"),
     "note": ("note", "cyan"),

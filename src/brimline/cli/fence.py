@@ -76,21 +76,20 @@ def counted_partitions(number: int) -> str:
 
 
 DESCRIPTION = """\
-Refuse Produce for every partition in one log dir, or of one topic, of this broker, until it is lifted by hand.
+Refuse Produce for every partition in one log dir, or of one topic, of this broker, until the fence is lifted by hand.
 
-Reads, deletions and everything else go on; so do Kafka's internal topics. Fences on full disks come and go by
-themselves: this one is for the moment before you move a disk or repair one. The gateway is told directly, so this
-works without a guard, and it remembers it across restarts. Who fenced what, when and why is in the gateway's log and
-in `brimline status`.
+Reads, deletions and Kafka's internal topics are not affected. Fences on full disks are set and lifted automatically;
+use this one before you move or repair a disk. It needs the gateway but no guard, and survives a restart of the gateway.
+The gateway's log and `brimline status` show who fenced what, when and why.
 """
 EPILOG = """\
 examples:
   brimline fence --config /etc/kafka/server.properties --log-dir /data/a --reason "moving this disk, CHG-1042"
       producers to partitions in /data/a get an error that names the reason; /data/b is not touched
   brimline fence --config /etc/kafka/server.properties --topic clicks --reason "runaway producer"
-      the same for one topic, wherever its partitions are on this broker
+      the same for all partitions of one topic on this broker
   brimline unfence --config /etc/kafka/server.properties --topic clicks
-      and the way back
+      lift it again
 
 exit codes:
   0    fenced
@@ -99,9 +98,7 @@ exit codes:
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser("fence", description=DESCRIPTION, epilog=EPILOG)
-    add_fence_options(
-        parser, is_reason_needed=True, reason_help="why, for the record and for the clients that are refused"
-    )
+    add_fence_options(parser, is_reason_needed=True, reason_help="why; recorded, and told to refused clients")
     parser.set_defaults(func=run)
 
 
@@ -116,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
 
     reason = reason_of(args)
     if not reason:
-        raise BadInput("--reason is empty: write why, for the record and for refused clients")
+        raise BadInput("--reason is empty: it is recorded and told to refused clients")
     config = load_config(args.config, os.environ, args.broker_cwd)
     target = target_of(args, config.broker.log_dirs)
     with GatewayClient(control_socket(config)) as gateway:
@@ -124,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         state = gateway.state()
     fence = next((fence for fence in target.among(state.fences) if fence.cause is FenceCause.MANUAL), None)
     if fence is None:
-        raise BrimlineError(f"the gateway took the fence on {target}, but somebody has lifted it already")
+        raise BrimlineError(f"the gateway set the fence on {target}, but it has been lifted since")
     with writing_to(sys.stdout, utf_8=False) as out:
         out.write(f"fenced {target}: {_effect(fence, state)}\n")
         out.write(f"reason: {fence.reason} (by {fence.by})\n{how_to_lift(fence, args.config)}\n")
@@ -133,10 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _effect(fence: "StandingFence", state: "GatewayState") -> str:
     if not state.is_enforcing:
-        return (
-            f"Produce to {counted_partitions(fence.partitions)} goes through and is counted, because "
-            "brimline.enforcement is observe"
-        )
+        return f"Produce to {counted_partitions(fence.partitions)} is counted, not refused (observe mode)"
     if not fence.partitions:
-        return "it has no partition on this broker now; Produce to any that appears is refused"
-    return f"Produce to {counted_partitions(fence.partitions)} is refused from now on, with error {state.reject_error}"
+        return "no partition on this broker now; Produce to new ones is refused"
+    return f"Produce to {counted_partitions(fence.partitions)} is refused with error {state.reject_error}"

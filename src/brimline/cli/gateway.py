@@ -9,19 +9,19 @@ if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
 DESCRIPTION = """\
-Stand between the clients and one broker, and refuse Produce for exactly the partitions in a full log dir.
+A proxy between the clients and one broker that refuses Produce for exactly the partitions in a full log dir.
 
-Everything else passes through: reads, other partitions, other disks, every other request; DescribeLogDirs is answered
-with what an older broker lacks (KIP-827, KIP-1187). Refused clients get an error that names the log dir, how full it is
-and the limit; writing resumes by itself when there is room. The gateway looks at the disks itself, so it protects the
-broker without a guard; a guard adds metrics and `status`. With brimline.enforcement=observe (the default) it counts
-what it would refuse, and refuses nothing.
+Everything else passes through: reads, other partitions, other disks, every other request. DescribeLogDirs answers get
+what an older broker lacks (KIP-827, KIP-1187). Refused clients get an error with the log dir, how full it is and the
+limit; writing resumes automatically when there is room. The gateway reads the disks itself, so it works without a
+guard; a guard adds metrics and `status`. With brimline.enforcement=observe (the default) it counts what it would refuse
+and refuses nothing.
 """
 EPILOG = """\
 listeners (all from the broker's own file):
-  A client listener goes through the gateway when its advertised port is not the port that it is bound to: the broker
-  listens where clients cannot reach it, the gateway on the advertised port. All others bypass the gateway: those of
-  the brokers among themselves, of controllers, of remote log metadata, and the guard's own.
+  A client listener goes through the gateway when its advertised port is not the port it is bound to: the gateway
+  listens on the advertised port, the broker on a private one. Listeners for replication, controllers, remote log
+  metadata and the guard's own client bypass the gateway.
     listeners=CLIENT://127.0.0.1:19092,BROKERS://10.0.0.7:9093
     advertised.listeners=CLIENT://kafka7.example.org:9092,BROKERS://10.0.0.7:9093
     inter.broker.listener.name=BROKERS
@@ -29,8 +29,8 @@ listeners (all from the broker's own file):
   Here the gateway listens on port 9092. `brimline doctor` shows the layout and what is wrong with it.
 
 signals:
-  SIGTERM  accept no more connections, answer what is under way, then end
-  SIGHUP   read the file again; what cannot change without a restart is named in the log
+  SIGTERM  accept no new connections, answer open requests, then end
+  SIGHUP   read the file again; the log names what needs a restart
 
 socket activation:
   Started with systemd's LISTEN_FDS, it takes the listening sockets from there instead of opening its own, so that a

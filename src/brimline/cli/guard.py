@@ -11,32 +11,32 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Watch the disks of one broker, and publish how full they are and how close each partition is to its retention limit.
 
-Runs beside the broker and starts from the broker's own properties file, where the keys of KIP-1201 and KIP-61 and
-Brimline's own stand; Kafka ignores what it does not know. With brimline.enforcement=observe (the default) it says what
-it would do; with gateway it tells the gateway beside it what is full, which then refuses Produce for that.
+Runs beside the broker with the broker's own properties file, which holds the keys of KIP-1201 and KIP-61 and
+Brimline's own; Kafka ignores them. With brimline.enforcement=observe (the default) it reports what it would refuse;
+with gateway it tells the gateway which log dirs are full, and the gateway refuses Produce for them.
 """
 EPILOG = """\
 signals:
-  SIGHUP   read the file again; what cannot change without a restart is named in the log
+  SIGHUP   read the file again; the log names what needs a restart
   SIGTERM  end
 
 examples:
   brimline guard --config /etc/kafka/server.properties --check
-      explain the effective configuration and everything that is wrong, then end
+      show the effective configuration and every problem, then end
   brimline guard --config /etc/kafka/server.properties
       run; http://127.0.0.1:9827/metrics, /v1/state, /healthz, /readyz
 
 exit codes:
   0    ended by SIGTERM; with --check: nothing is wrong
   1    the configuration cannot be used, or the port is taken
-  3    with --check: the guard could run, but not do all of its work
+  3    with --check: problems found: the guard could run, but could not do all of its work
   130  interrupted from the keyboard"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser("guard", description=DESCRIPTION, epilog=EPILOG)
     add_config_options(parser)
-    parser.add_argument("--check", action="store_true", help="explain the configuration and what is wrong, then end")
+    parser.add_argument("--check", action="store_true", help="show the configuration and every problem, then end")
     add_debug_and_version(parser, uses_client=True)
     parser.set_defaults(func=run)
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
 EXIT_CODES = "exit-codes"
-DESCRIPTION = "Show the help of a command, as COMMAND --help does, or what every command ends with (exit-codes)."
+DESCRIPTION = "Show the help of a command, as COMMAND --help does, or the exit codes of every command (exit-codes)."
 EPILOG = """\
 examples:
   brimline help fleet run

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Show what happened on a broker, as one timeline: disks that became full, what was fenced and which clients were refused,
-cordons, throttles, replicas taken away, what reclaim deleted, what was released, and who did it.
+cordons, throttles, removed replicas, what reclaim deleted, what was released, and who did it.
 
-With --config it reads the files beside the broker (the ledger and the journals in brimline.state.dir); neither guard
-nor broker needs to run. With --url it asks a running guard for the last seven days. Changes nothing.
+With --config it reads the files beside the broker (the ledger and the journals in brimline.state.dir); guard
+and broker need not run. With --url it asks a running guard for the last seven days. Changes nothing.
 """
 EPILOG = """\
 examples:
@@ -36,8 +36,8 @@ examples:
 
 exit codes:
   0    shown
-  1    nothing is recorded yet, or it cannot be read, or no guard answers there
-  3    shown, but a part of the record cannot be read: the places are named"""
+  1    no records yet, they cannot be read, or no guard answers
+  3    shown, but some records cannot be read; the places are named on stderr"""
 _STYLES = {"info": "bold green", "warning": "bold yellow", "error": "bold red"}
 _INDENT = 32
 
@@ -52,7 +52,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         "--since",
         type=moment,
         metavar="TIME",
-        help="only what happened since then: 90m, 24h, 7d, or a time in UTC such as 2026-01-31 or 2026-01-31T08:30",
+        help="only events since then: 90m, 24h, 7d, or a time in UTC such as 2026-01-31 or 2026-01-31T08:30",
     )
     parser.add_argument(
         "--last", type=whole_number("a number of events"), metavar="N", help="only the newest N (default: all)"

@@ -16,12 +16,12 @@ from brimline.cli.shared.exit_codes import ExitCode
 # Each is a module here, or `command` in a folder, with `add_parser(subparsers)`, which sets `func`: the command, from
 # arguments to exit code.
 COMMANDS = {
-    "doctor": "explain what a guard would do with a broker's properties file, and what is wrong with it",
+    "doctor": "check a broker's properties file and host before a guard runs there",
     "fence": "refuse Produce for a log dir or a topic, by hand",
     "fleet": "history, fleet view, forecast and what-if for many clusters",
-    "gateway": "stand between clients and a broker, and refuse Produce for what is full",
+    "gateway": "proxy that refuses Produce for full disks",
     "guard": "watch the disks of one broker and publish how full they are",
-    "history": "one timeline of what happened on a broker: full, fenced, refused, reclaimed, released",
+    "history": "timeline of a broker: full, fenced, refused, reclaimed, released",
     "help": "help on a command, or on exit-codes",
     "ledger": "what was deleted, why, and how much space it freed",
     "log-dirs": "volumes, log dirs and replicas of a cluster, with their sizes",
@@ -29,8 +29,8 @@ COMMANDS = {
     "sandbox": "run a real Kafka cluster on small volumes",
     "status": "show what a running guard knows, and what the gateway refuses",
     "topics": "which topics fill the disks, who reads them, and why they do not shrink",
-    "torture": "try hard to break Brimline in a sandbox, and judge what came of it",
-    "unfence": "lift a fence that was put up by hand",
+    "torture": "fault injection against a sandbox, judged by invariants",
+    "unfence": "lift a fence that was set by hand",
     "web": "pages for a browser: the volumes of a cluster or a fleet",
 }
 
@@ -44,7 +44,7 @@ examples:
   brimline log-dirs --help
       the options of a command, with examples
   brimline help exit-codes
-      what every command ends with, for scripts
+      exit codes of every command, for scripts
 """
 
 

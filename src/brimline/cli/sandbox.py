@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec
 
 _DESCRIPTION = """\
-Run a real Kafka cluster on small bounded volumes until ctrl-C, SIGTERM or the command `quit`. Everything it makes
-ends with it. While it runs it reads commands from its input: `help` lists them. Where the kernel refuses private mounts
-(or with BRIMLINE_SANDBOX_PLAIN=1) volumes are plain folders without bounds, and it says so."""
+Run a real Kafka cluster on small bounded volumes until ctrl-C, SIGTERM or the command `quit`. It
+removes everything it made when it ends. It reads commands from its input: `help` lists them. Where the kernel refuses
+private mounts (or with BRIMLINE_SANDBOX_PLAIN=1) volumes are plain, unbounded folders."""
 _EPILOG = """\
 exit codes:
   0    ended by quit, ctrl-C or SIGTERM, after it was ready
-  1    the cluster could not be started, or was ended from outside
+  1    the cluster could not be started, or was killed
   130  interrupted before it was ready"""
 
 
@@ -56,7 +56,7 @@ def _add_security(up: argparse.ArgumentParser) -> None:
     group.add_argument("--mechanism", action="append", default=[], choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
     group.add_argument("--user", action="append", default=[], metavar="NAME:PASSWORD")
     group.add_argument("--super-user", action="append", default=[], metavar="NAME")
-    group.add_argument("--acls", action="store_true", help="deny what no ACL allows")
+    group.add_argument("--acls", action="store_true", help="deny everything without an ACL")
     group.add_argument("--mutual-tls", action="store_true", help="ask clients for a certificate")
 
 
@@ -75,7 +75,7 @@ def run_up(arguments: argparse.Namespace) -> int:
             _tell(f"ready after {time.monotonic() - began:.1f} s\n\n{introduction(sandbox)}")
             _converse(sandbox)
     except KeyboardInterrupt:
-        _tell("\nthe sandbox and all that was in it is gone")
+        _tell("\nsandbox removed")
         return ExitCode.DONE if ready else ExitCode.INTERRUPTED
     finally:
         signal.signal(signal.SIGTERM, previous)
@@ -106,7 +106,7 @@ def introduction(sandbox: "Sandbox") -> str:
     if security:
         lines += [f"without security    {sandbox.admin_servers}"]
     if security and security.uses_tls:
-        lines += [f"trust this          {sandbox.ca_pem}"]
+        lines += [f"CA certificate      {sandbox.ca_pem}"]
     if security and security.mutual_tls:
         lines += [f"client certificate  {sandbox.client_pem}"]
     for broker in sandbox.brokers:
@@ -163,7 +163,7 @@ def _input_lines(sandbox_pid: int) -> Iterator[str]:
         while True:
             ready = {key.fd for key, _ in selector.select()}
             if sandbox_end in ready:
-                raise SandboxGone("the sandbox was ended from outside")
+                raise SandboxGone("the sandbox was killed")
             received = os.read(stdin, 4096)
             *lines, pending = (pending + received).split(b"\n")
             yield from (line.decode(errors="replace") for line in lines)
@@ -206,7 +206,7 @@ def _pair(text: str, separator: str, option: str) -> tuple[str, str]:
 
     key, found, value = text.partition(separator)
     if not found:
-        raise BadSpec(f"{option} {text}: a name, {separator!r} and a value are wanted")
+        raise BadSpec(f"{option} {text}: write NAME{separator}VALUE")
     return key, value
 
 

@@ -14,24 +14,23 @@ if TYPE_CHECKING:
     from brimline.torture.judge import Facts, InvariantVerdict
 
 DESCRIPTION = """\
-Try hard to break Brimline, in a sandbox of its own, and judge what came of it.
+Inject faults into a sandbox and judge the result by invariants.
 
 `run` starts a real Kafka on small volumes with a gateway and a guard beside every broker, lets clients of several
-libraries write numbered records through the gateways, and meanwhile injects faults by a seeded schedule: kills, stops
-and restarts, disks that fill, hang or come back empty, damaged state, jumping clocks, moving leaders. Everything that
-is done and seen is written to a history. At the end all records are read back from the brokers, and every invariant is
-judged. `check` judges a history again. `hostile` sends frames that nobody should send, at a real broker behind a fence.
-`conformance` asks any Kafka-compatible system what it does when a disk fills.
-docs/torture.md explains the invariants and the faults.
+libraries write numbered records through the gateways, and injects faults by a seeded schedule: kills, stops and
+restarts, disks that fill, hang or come back empty, damaged state, clock jumps, moving leaders. All of it is written to
+a history. At the end all records are read back, and every invariant is judged. `check` judges a history again.
+`hostile` sends malformed frames to a real broker behind a fence. `conformance` tests what any Kafka-compatible system
+does when a disk fills. docs/torture.md explains the invariants and the faults.
 """
 RUN_EPILOG = """\
 examples:
   brimline torture run
-      ten minutes of all faults against one broker, with a seed that it names
+      ten minutes of all faults against one broker, with a random seed
   brimline torture run --seed 7 --brokers 3 --kafka-version 3.9.2 --minutes 30
       the same schedule again, against three brokers of another version
   brimline torture run --seed 7 --steps 4-6
-      only three of its steps, which are exactly those of the whole run
+      only three steps of that run
   brimline torture run --only gateway-kill,disk-foreign --steps 20
       twenty steps of these two faults, alone and together
 
@@ -41,7 +40,7 @@ exit codes:
 CHECK_EPILOG = """\
 exit codes:
   0    every invariant holds
-  1    an invariant is violated, or the file is no history"""
+  1    an invariant is violated, or the file is not a history"""
 MOST_SHOWN = 5
 
 
@@ -52,7 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     torture = subparsers.add_parser("torture", description=DESCRIPTION)
     actions = torture.add_subparsers(dest="action", required=True, metavar="run|check|hostile|conformance")
     run = actions.add_parser("run", help="torture a sandbox and judge", description=DESCRIPTION, epilog=RUN_EPILOG)
-    run.add_argument("--seed", type=int, metavar="N", help="of the schedule (default: by chance; it is named)")
+    run.add_argument("--seed", type=int, metavar="N", help="of the schedule (default: random, printed)")
     run.add_argument(
         "--only", type=names, default=(), metavar="FAULT[,FAULT]", help="only these faults; `list`: name them"
     )
@@ -64,7 +63,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         help="the first N steps, or these (default: all)",
     )
     run.add_argument(
-        "--minutes", type=float, default=10.0, metavar="M", help="begin no step after so long (default: 10)"
+        "--minutes", type=float, default=10.0, metavar="M", help="start no step after this many minutes (default: 10)"
     )
     run.add_argument("--kafka-version", default="4.3.1", metavar="VERSION", help="of Kafka (default: %(default)s)")
     run.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="(default: 1)")
@@ -151,7 +150,7 @@ def report(facts: "Facts", verdicts: "Sequence[InvariantVerdict]", history: Path
 
 def _word(verdict: "InvariantVerdict") -> str:
     if verdict.holds:
-        return "holds" if verdict.was_seen else "nothing to judge by"
+        return "holds" if verdict.was_seen else "no data"
     return f"VIOLATED, {len(verdict.violations):,} time{'s' * (len(verdict.violations) > 1)}"
 
 

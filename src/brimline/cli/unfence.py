@@ -1,4 +1,4 @@
-"""``brimline unfence``: lift a fence that was put up by hand. Speaks to the gateway; needs no guard."""
+"""``brimline unfence``: lift a fence that was set by hand. Speaks to the gateway; needs no guard."""
 
 import argparse
 import os
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from brimline.documents.gateway_state import GatewayState
 
 DESCRIPTION = """\
-Lift a fence that was put up with `brimline fence`: Produce goes through again.
+Lift a fence that was set with `brimline fence`: Produce is accepted again.
 
-A fence on a full disk cannot be lifted by hand, because the next write could end the broker. It is lifted by itself
-when the disk has room: lower the retention of a topic, delete a topic or move replicas away.
+A fence on a full disk cannot be lifted by hand, because the next write could end the broker. It is lifted automatically
+when the disk has room: lower the retention of a topic, delete a topic or move replicas.
 """
 EPILOG = """\
 examples:
@@ -23,7 +23,7 @@ examples:
   brimline unfence --config /etc/kafka/server.properties --topic clicks
 
 exit codes:
-  0    lifted: Produce goes through again
+  0    lifted: Produce is accepted again
   1    nothing was changed: no gateway is running, or this was not fenced by hand
   3    lifted, but the disk is full: writes to it are still refused"""
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         out.write(f"lifted the fence on {target}, by {by_hand.by} since {by_hand.since:%Y-%m-%d %H:%M} UTC: ")
         out.write(f"{by_hand.reason}\n")
         if not left and not around:
-            out.write(f"Produce to {counted_partitions(by_hand.partitions)} goes through again\n")
+            out.write(f"Produce to {counted_partitions(by_hand.partitions)} is accepted again\n")
             return ExitCode.DONE
         for fence in left[-1:]:  # gateway and guard both see a full disk, and the guard names its topics
             out.write(f"still fenced, because it is full: {fence.reason}\n{how_to_lift(fence, args.config)}\n")

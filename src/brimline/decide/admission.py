@@ -36,7 +36,7 @@ of it: while they still have the predecessor they retry both in order, and once 
 epoch. A plain "try again later" would keep such a client waiting for a batch that never comes."""
 _MOST_NAMED = 3
 _LONGEST_NAME = 60
-HELD_BACK = "an earlier batch of this producer was refused for lack of space and must come first"
+HELD_BACK = "an earlier batch of this producer was refused and must be sent first"
 
 
 class RejectError(IntEnum):
@@ -87,7 +87,7 @@ class Fence:
         there = "" if self.follower is None else f" --broker-list {self.follower}"
         return (
             f"NOT_ENOUGH_SPACE: {self.reason}; free space or lower retention (brimline topics{there} shows what fills "
-            "it), producing resumes by itself"
+            "it), producing resumes automatically"
         )
 
 

@@ -84,25 +84,25 @@ def choose_action(wish: str, *, carries_replication: bool, carries_clients: bool
     if wish == FollowerAction.RESERVE.value:
         return _refuse(FollowerAction.RESERVE, "brimline.follower.action says so", carries_clients=carries_clients)
     if carries_replication:
-        return _skip("followers fetch from this broker through its gateway", carries_replication=True)
+        return _skip("followers fetch through the gateway", carries_replication=True)
     return _refuse(
         FollowerAction.RESERVE,
-        "followers fetch from this broker past its gateway (brimline.gateway.listeners does not name the listener that "
-        "the brokers use among themselves)",
+        "followers do not fetch through the gateway (brimline.gateway.listeners does not name the replication "
+        "listener)",
         carries_clients=carries_clients,
     )
 
 
 def _skip(why: str, *, carries_replication: bool) -> Choice:
     obstacle = (
-        "followers fetch from this broker past its gateway: name the listener that the brokers use among themselves in "
-        "brimline.gateway.listeners, or choose reserve or fence"
+        "followers do not fetch through the gateway: add the replication listener to brimline.gateway.listeners, or "
+        "use reserve or fence"
     )
     return Choice(action=FollowerAction.SKIP, why=why, obstacle=None if carries_replication else obstacle)
 
 
 def _refuse(action: FollowerAction, why: str, *, carries_clients: bool) -> Choice:
-    obstacle = "no listener of this broker runs through a gateway, so no client can be refused"
+    obstacle = "no listener of this broker goes through a gateway, so nothing can be refused"
     return Choice(action=action, why=why, obstacle=None if carries_clients else obstacle)
 
 

@@ -137,7 +137,7 @@ def leading(reasons: "Counter[Stays]") -> Stays:
 
 def _going(topic: TopicUse, partition: PartitionUse, head: Head | None) -> str:
     size = human_bytes(None if head is None else head.going_bytes)
-    return f"{size} of {topic.name}-{partition.partition} go with the next retention pass"
+    return f"{size} of {topic.name}-{partition.partition} are deleted at the next retention check"
 
 
 def _within(topic: TopicUse, _: PartitionUse, head: Head | None) -> str:
@@ -155,11 +155,11 @@ def _no_limit(_topic: TopicUse, _partition: PartitionUse, _head: Head | None) ->
 
 
 def _compaction(_topic: TopicUse, _partition: PartitionUse, _head: Head | None) -> str:
-    return "compaction: the newest record of every key stays, and no limit applies (cleanup.policy=compact)"
+    return "compacted: the newest record of every key stays (cleanup.policy=compact)"
 
 
 def _no_policy(_topic: TopicUse, _partition: PartitionUse, _head: Head | None) -> str:
-    return "cleanup.policy is empty: Kafka deletes nothing of it"
+    return "cleanup.policy is empty: nothing is deleted"
 
 
 def _active(topic: TopicUse, partition: PartitionUse, head: Head | None) -> str:
@@ -168,8 +168,8 @@ def _active(topic: TopicUse, partition: PartitionUse, head: Head | None) -> str:
     if topic.segment_ms is not None:
         closes += f", segment.ms {human_span(topic.segment_ms / 1000)}"
     return (
-        f"active segment too large: {topic.name}-{partition.partition} has {size} in it, and only closed segments go; "
-        f"it closes at {closes}"
+        f"active segment too large: {topic.name}-{partition.partition} has {size} in it; it closes at {closes}, and "
+        "only closed segments are deleted"
     )
 
 
@@ -177,8 +177,8 @@ def _future(topic: TopicUse, partition: PartitionUse, head: Head | None) -> str:
     newest = partition.newest_ms if head is None else head.newest_ms
     day = datetime.fromtimestamp(min(newest or 0, _LATEST_MS) / 1000, UTC).date()
     return (
-        f"future timestamp: {topic.name}-{partition.partition} has a record of {day}, and retention.ms counts from "
-        "there; set retention.bytes, or trim it by hand"
+        f"future timestamp: {topic.name}-{partition.partition} has a record of {day}, from which retention.ms "
+        "counts; set retention.bytes, or trim it by hand"
     )
 
 
@@ -187,23 +187,23 @@ def _not_in_sync(topic: TopicUse, partition: PartitionUse, _head: Head | None) -
     if partition.in_sync is not None and topic.min_in_sync is not None and partition.in_sync < topic.min_in_sync:
         return (
             f"min.insync.replicas is {topic.min_in_sync}, and {name} has {counted(partition.in_sync, 'replica')} in "
-            "sync: what is above the high watermark stays until the others are back"
+            "sync: data above the high watermark stays until the others are back"
         )
-    return f"not all replicas in sync have what {name} holds: what is above the high watermark stays until they do"
+    return f"not all replicas in sync have what {name} holds: data above the high watermark stays until they do"
 
 
 def _not_uploaded(topic: TopicUse, partition: PartitionUse, _head: Head | None) -> str:
-    return f"tiered: {topic.name}-{partition.partition} has segments that are not uploaded yet, and these stay"
+    return f"tiered: {topic.name}-{partition.partition} has segments that are not uploaded yet; they stay"
 
 
 def _moving(topic: TopicUse, partition: PartitionUse, _head: Head | None) -> str:
-    return f"{topic.name}-{partition.partition} is being moved to another log dir: nothing of it goes until that ends"
+    return f"{topic.name}-{partition.partition} is being moved to another log dir: nothing is deleted until that ends"
 
 
 def _unknown(topic: TopicUse, _partition: PartitionUse, _head: Head | None) -> str:
     if topic.rules is None:
-        return "its configuration is not known: this principal may need DESCRIBE_CONFIGS on the topic"
-    return "it is beyond a limit; on the broker's host --config shows which segment stays"
+        return "configuration unknown: needs DESCRIBE_CONFIGS on the topic"
+    return "over a limit; run it with --config on the broker's host to see which segment stays"
 
 
 _SENTENCES = {

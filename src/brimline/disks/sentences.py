@@ -22,9 +22,9 @@ def how_full(volume: VolumeStatus) -> str:
 
 def why_full(volume: VolumeStatus, limits: DiskLimits) -> str:
     if volume.reading.failure is not None:
-        return "it was when it last answered, and counts as full until it answers again"
+        return "full when it last answered, and treated as full until it answers again"
     if not volume.breaches:
-        return f"not yet below the limits by {limits.release_margin_percent} % of the volume"
+        return f"not yet below its limits by the release margin of {limits.release_margin_percent} %"
     words = {
         Breach.MAX_USED_PERCENT: f"more than {limits.max_used_percent} % is used ({Breach.MAX_USED_PERCENT.value})",
         Breach.MIN_FREE_BYTES: (
@@ -40,7 +40,7 @@ def state_sentence(volume: VolumeStatus, limits: DiskLimits) -> str:
         be = "are" if several else "is"
         return f"{named_log_dirs(volume)} {be} full: {why_full(volume, limits)}; {how_full(volume)}"
     if volume.state is DiskState.UNKNOWN:
-        return f"{named_log_dirs(volume)} cannot be watched, and nothing is refused for it: {volume.reading.failure}"
+        return f"{named_log_dirs(volume)} cannot be read, so writes to it are not refused: {volume.reading.failure}"
     return f"{named_log_dirs(volume)} {'have' if several else 'has'} room: {how_full(volume)}"
 
 
@@ -63,16 +63,17 @@ def would_do(volume: VolumeStatus, *, enforced: bool) -> list[str]:
 
 def enforcement_sentence(*, enforced: bool) -> str:
     if enforced:
-        return "enforcement is gateway: it has the gateway refuse Produce for what is full"
-    return "enforcement is observe: it says what it would refuse, and refuses nothing"
+        return "enforcing: the gateway refuses writes to full log dirs"
+    return "observe mode: reports, refuses nothing"
 
 
 def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
     """``enforced``: there is a gateway to do it, and ``brimline.enforcement`` tells it to."""
     if volume.state is not DiskState.FULL:
         return None
-    act = "has the gateway refuse" if enforced else "would refuse"
-    return f"{act} Produce for every partition in {named_log_dirs(volume)}"
+    if enforced:
+        return f"writes to {named_log_dirs(volume)} are refused"
+    return f"would refuse writes to {named_log_dirs(volume)} (observe mode)"
 
 
 def how_to_lift(fence: StandingFence, config_path: str) -> str:
@@ -81,6 +82,6 @@ def how_to_lift(fence: StandingFence, config_path: str) -> str:
         target = f"--topic {fence.topic}" if fence.log_dir is None else f"--log-dir {shlex.quote(fence.log_dir)}"
         return f"lift it with: brimline unfence --config {shlex.quote(config_path)} {target}"
     return (
-        f"make room: brimline topics --config {shlex.quote(config_path)} names what fills it; lower the retention of a "
-        "topic, delete a topic or move replicas away; it is lifted by itself as soon as the disk has room again"
+        f"make room: brimline topics --config {shlex.quote(config_path)} shows what fills it; lower the retention "
+        "of a topic, delete a topic or move replicas; the fence lifts automatically when the disk has room"
     )

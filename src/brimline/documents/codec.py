@@ -62,7 +62,7 @@ def read_json(kind: type[Document], text: str | bytes) -> Document:
     try:
         document = json.loads(text)
     except RecursionError:
-        raise ValueError("too deep to be one of ours") from None
+        raise ValueError("nested too deeply") from None
     return from_json(kind, document)
 
 

@@ -56,7 +56,7 @@ class StandingFence:
 
     def __post_init__(self) -> None:
         if (self.log_dir is None) == (self.topic is None):
-            raise ValueError("a fence is of a log dir or of a topic")
+            raise ValueError("a fence is for a log dir or a topic")
 
     @property
     def target(self) -> str:

@@ -50,15 +50,12 @@ def note_text(note: GuardNote) -> str:
     slow = _slow(note)
     if slow is not None:
         raise NoteRefused(
-            f"{slow!r:.80} of brimline.reclaim.protected.topics could keep other guards busy: no repeated groups, no "
-            "looking around or back, and at most three of * + {"
+            f"{slow!r:.80} of brimline.reclaim.protected.topics would be slow to match: no repeated groups, no "
+            f"look-around or back references, at most three of * + {{"
         )
     text = json.dumps(to_json(note), separators=(",", ":"))
     if len(text) > MOST_BYTES:
-        raise NoteRefused(
-            f"they take {len(text):,} bytes, and a note has room for {MOST_BYTES:,}: shorten "
-            "brimline.reclaim.protected.topics, one expression may stand for several"
-        )
+        raise NoteRefused(f"they take {len(text):,} of {MOST_BYTES:,} bytes: shorten brimline.reclaim.protected.topics")
     return text
 
 
@@ -67,7 +64,7 @@ def read_note(text: str) -> GuardNote:
     note = read_versioned(GuardNote, text, VERSION)
     slow = _slow(note)
     if slow is not None:
-        raise ValueError(f"{slow!r:.80} could take too long to match")
+        raise ValueError(f"{slow!r:.80} is too slow to match")
     return note
 
 

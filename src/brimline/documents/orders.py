@@ -142,7 +142,7 @@ class FenceOrder(GatewayOrder):
 
     def __post_init__(self) -> None:
         if (self.log_dir is None) == (self.topic is None):
-            raise ValueError("name either a log dir or a topic")
+            raise ValueError("give either a log dir or a topic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class GatewayAnswer:
 
     v: object = VERSION
     ok: bool
-    error: object = "the gateway refuses, and does not say why"
+    error: object = "the gateway refuses without a reason"
     state: object = None
     in_force: object = None
     passed_unread: object = None

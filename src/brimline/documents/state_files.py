@@ -26,7 +26,7 @@ def read_versioned(kind: type[Document], content: str | bytes, version: int) -> 
     """Raises ``LaterVersion``, or another ``ValueError``."""
     found = read_json(_Versioned, content).version
     if isinstance(found, int) and found > version:
-        raise LaterVersion(f"of version {found}, by a later brimline")
+        raise LaterVersion(f"of version {found}, written by a later brimline")
     if found != version:
         raise ValueError(f"of no version, {found!r}")
     return read_json(kind, content)

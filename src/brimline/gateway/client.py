@@ -160,9 +160,7 @@ class GatewayClient:
             self._not_a_gateway(problem)
         if said.v != VERSION:
             self.close()
-            sentence = (
-                f"the gateway at {self.path} answers in version {said.v}, which is for a later brimline than this"
-            )
+            sentence = f"the gateway at {self.path} answers in version {said.v}, which needs a later brimline"
             self._fail(FailureKind.UNSUPPORTED, sentence, None)
         if not said.ok:
             raise BadInput(str(said.error))
@@ -170,13 +168,13 @@ class GatewayClient:
 
     def _explain(self, problem: OSError) -> NoReturn:
         if isinstance(problem, FileNotFoundError | NotADirectoryError):
-            self._fail(FailureKind.GONE, f"no gateway is running: there is no {self.path}", problem)
+            self._fail(FailureKind.GONE, f"no gateway is running: {self.path} does not exist", problem)
         if isinstance(problem, ConnectionRefusedError):
             self._fail(FailureKind.UNREACHABLE, f"no gateway is running: nothing listens on {self.path}", problem)
         if isinstance(problem, PermissionError):
             self._fail(
                 FailureKind.NOT_AUTHORIZED,
-                f"no permission to speak to the gateway at {self.path}: only its own user and root may",
+                f"no permission for the gateway at {self.path}: run this as its user or root",
                 problem,
             )
         if isinstance(problem, TimeoutError) or problem.errno == errno.EAGAIN:  # EAGAIN: too many wait to be accepted
@@ -184,12 +182,12 @@ class GatewayClient:
                 FailureKind.TIMED_OUT, f"the gateway at {self.path} did not answer within {self.timeout:g} s", problem
             )
         self._fail(
-            FailureKind.UNREACHABLE, f"cannot speak to a gateway at {self.path}: {problem.strerror or problem}", problem
+            FailureKind.UNREACHABLE, f"cannot reach a gateway at {self.path}: {problem.strerror or problem}", problem
         )
 
     def _not_a_gateway(self, problem: Exception | None) -> NoReturn:
         self.close()
-        self._fail(FailureKind.UNSUPPORTED, f"{self.path} answers, but not as a gateway of this version does", problem)
+        self._fail(FailureKind.UNSUPPORTED, f"{self.path} answers, but not like a gateway of this version", problem)
 
     def _fail(self, kind: FailureKind, message: str, cause: Exception | None) -> NoReturn:
         raise ObservationFailed(Failure(kind=kind, message=message)) from cause
@@ -205,5 +203,5 @@ def _read_line(connected: socket.socket, give_up_at: float) -> bytes:
             raise _ClosedByGateway
         read += more
         if len(read) > LARGEST_ANSWER:
-            raise OSError(errno.EMSGSIZE, f"it says more than {LARGEST_ANSWER} bytes")
+            raise OSError(errno.EMSGSIZE, f"more than {LARGEST_ANSWER} bytes")
     return bytes(read)

@@ -131,7 +131,9 @@ class GatewayCommands:
 
     def _skip(self, order: orders.SkipsOrder) -> Json:
         if not self._can_skip:
-            raise BadInput("this gateway does not stand between the brokers, or only observes: it cannot skip anything")
+            raise BadInput(
+                "this gateway cannot skip replication: brokers do not fetch through it, or it is in observe mode"
+            )
         if order.followers is None:
             is_in_force = self._skips.renew(epoch=order.epoch, seconds=order.seconds)
             return {"inForce": is_in_force, "passedUnread": self._forwarder.counters.fetches.passed_unread}
@@ -201,7 +203,7 @@ def _command(kind: type[Given], obey: Callable[[Given], Json]) -> tuple[str, Com
         try:
             order = from_json(kind, request)
         except ValueError as problem:
-            raise BadInput(f"{kind.OP} is not understood: {problem}") from None
+            raise BadInput(f"{kind.OP} is not a valid order: {problem}") from None
         return obey(order)
 
     return kind.OP, read
@@ -211,7 +213,7 @@ def _say_skips(before: Mapping[int, SkippedPartitions], now: Mapping[int, Skippe
     """One line when a follower is first skipped and one when it no longer is."""
     for broker in now.keys() - before.keys():
         count = now[broker].count
-        text = f"broker {broker} has no room: {count} partitions are not replicated to it"
+        text = f"broker {broker} has no room: replication of {count} partitions to it is skipped"
         say(logging.WARNING, "skipping", text, follower=broker, partitions=count)
     for broker in before.keys() - now.keys():
-        say(logging.INFO, "skipped-no-more", f"broker {broker} is replicated to again", follower=broker)
+        say(logging.INFO, "skipped-no-more", f"replication to broker {broker} resumed", follower=broker)

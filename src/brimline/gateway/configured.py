@@ -26,7 +26,9 @@ def refuse_impossible(config: GuardConfig) -> None:
         raise BadInput("; ".join(config.layout.problems))
     if not config.layout.fronted:
         past = "; ".join(f"{each.name}: {each.why.value}" for each in config.layout.bypassed)
-        raise BadInput(f"{config.path}: there is no listener to stand in front of ({past})")
+        raise BadInput(
+            f"{config.path}: no listener goes through a gateway ({past}); brimline doctor says how to set one up"
+        )
 
 
 def make_state_dir(path: Path) -> list[str]:

@@ -92,7 +92,7 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
         try:
             request = read_json(dict[str, Any], line)
         except ValueError:
-            raise BadInput("not one JSON object on a line") from None
+            raise BadInput("not one JSON object per line") from None
         version = request.get("v", VERSION)
         if version != VERSION:
             raise BadInput(
@@ -101,7 +101,7 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
             )
         operation = request.get("op")
         if not isinstance(operation, str) or operation not in self._commands:
-            raise BadInput(f"there is no such operation; there are {', '.join(self._commands)}")
+            raise BadInput(f"no such operation; known: {', '.join(self._commands)}")
         return self._commands[operation](request)
 
 

@@ -197,8 +197,8 @@ class Gateway:
             say(
                 logging.ERROR,
                 "no-control",
-                f"there is no control socket {path} ({error.strerror}): clients are served, but neither the guard nor "
-                "brimline fence reaches this gateway; make the state dir writable and restart it",
+                f"no control socket {path} ({error.strerror}): clients are served, but the guard and brimline fence "
+                "cannot reach this gateway; make the state dir writable and restart it",
             )
             return None
         server.start()
@@ -257,7 +257,11 @@ class Gateway:
                 judge=fetch_rules(NobodyJudges(), skips, self._counters.fetches),
             )
         for name in passed:
-            say(logging.WARNING, "config", f"systemd passes a socket {name}, but there is no such listener to front")
+            say(
+                logging.WARNING,
+                "config",
+                f"systemd passes a socket {name}, but no such listener goes through the gateway",
+            )
 
     # Threads of their own ----------------------------------------------------------------------------------------
 
@@ -314,7 +318,7 @@ class Gateway:
             say(
                 logging.INFO,
                 "released",
-                f"{places} is no longer full: Produce for the partitions there goes on",
+                f"{places} has room: Produce is accepted again",
                 log_dirs=",".join(volume.log_dirs),
             )
 
@@ -337,8 +341,8 @@ class Gateway:
             say(
                 logging.WARNING,
                 "skips-expired",
-                f"the guard no longer says that broker {follower} has no room: its {skipped.count} partitions that "
-                "were skipped are replicated again",
+                f"no word from the guard that broker {follower} is still full: replication of its {skipped.count} "
+                "skipped partitions resumed",
                 follower=follower,
                 partitions=skipped.count,
             )
@@ -355,8 +359,8 @@ class Gateway:
             say(
                 logging.ERROR,
                 "broker-gone",
-                f"broker {self._config.node_id} accepts no connections ({places}): clients are turned away until it "
-                "does",
+                f"broker {self._config.node_id} accepts no connections ({places}): client connections are refused "
+                "until it does",
             )
         elif self._is_broker_gone and failed == failed_before and passed > passed_before:
             self._is_broker_gone = False
@@ -377,8 +381,8 @@ class Gateway:
         say(
             logging.INFO,
             "stopping",
-            f"{signal.Signals(number).name}: no new connections; {self._forwarder.all_open} end after the requests "
-            "that are under way",
+            f"{signal.Signals(number).name}: shutting down; {self._forwarder.all_open} connections end after their "
+            "open requests",
         )
         self._forwarder.drain(self._config.seconds(keys.GATEWAY_DRAIN_TIMEOUT), self._loop.stop)
 
@@ -396,7 +400,7 @@ class Gateway:
 
     def _say_started(self) -> None:
         fronted = self._config.layout.fronted
-        mode = "enforces" if self._config.is_enforcing else "observes: it refuses nothing, and counts what it would"
+        mode = "enforces" if self._config.is_enforcing else "observe mode: counts what it would refuse, refuses nothing"
         addresses = "; ".join(f"{each.name} {each.bind} -> {each.upstream}" for each in fronted)
         say(
             logging.INFO,
@@ -423,4 +427,4 @@ def _raise_descriptor_limit() -> None:
 
 
 def _say_bug(bug: BaseException) -> None:
-    log_lines.LOGGER.error("a connection ended by a bug", exc_info=bug, extra={"event": "bug"})
+    log_lines.LOGGER.error("a connection ended because of a bug", exc_info=bug, extra={"event": "bug"})

@@ -74,7 +74,7 @@ class RefusalNews:
         say(
             logging.INFO,
             "refusals-over",
-            f"no more refusals: {counted(batches, 'batch', 'batches')} ({human_bytes(size)}) {self._were} within "
+            f"refusals ended: {counted(batches, 'batch', 'batches')} ({human_bytes(size)}) {self._were} within "
             f"{human_span(spell.last - spell.begun)}, of {most}",
             batches=batches,
             bytes=size,

@@ -84,8 +84,8 @@ def _permissions(report: DiskReport) -> Iterator[Finding]:
             yield _finding(
                 "permissions",
                 Weight.PROBLEM,
-                f"{log_dir} cannot be listed by this user (uid {os.geteuid()}): the disk state works, but no scan and "
-                "no exact tiered totals; add the user to the group that owns the log dir, with r-x",
+                f"{log_dir} cannot be listed by this user (uid {os.geteuid()}): disk limits work, scans and exact "
+                "tiered totals do not; add the user to the group that owns the log dir, with r-x",
             )
 
 
@@ -95,8 +95,8 @@ def _state_dir(config: GuardConfig) -> Iterator[Finding]:
         yield _finding(
             "permissions",
             Weight.PROBLEM,
-            f"{keys.STATE_DIR.name}: {why}; until then nothing is deleted: a pause could be taken away, and somebody "
-            "could pose as the gateway",
+            f"{keys.STATE_DIR.name}: {why}; nothing is deleted until then: others could remove a pause or pose as "
+            "the gateway",
         )
 
 
@@ -132,7 +132,7 @@ def _hint(failure: Failure) -> str:
     if failure.kind is FailureKind.NOT_AUTHORIZED:
         return "; grant it with kafka-acls.sh --add --allow-principal … --operation Describe --cluster"
     if failure.kind in (FailureKind.NOT_AUTHENTICATED, FailureKind.TLS_FAILED):
-        return "; the guard's client is set up by brimline.admin.*"
+        return "; set up the guard's client with brimline.admin.*"
     return ""
 
 
@@ -168,9 +168,9 @@ def _published(publish: str, facts: PartitionFacts) -> Finding:
             "broker",
             Weight.WARNING,
             "the broker publishes retention percentages itself: with brimline.metrics.publish=auto the guard adds only "
-            "those of tiered topics with unlimited retention.bytes, which stand still in the broker's own gauges. "
-            "Scrape the broker's JMX with deploy/jmx_exporter/brimline-rules.yml, or set brimline.metrics.publish=all: "
-            "dashboard and alerts see nothing of the others otherwise",
+            "those of tiered topics with unlimited retention.bytes, which the broker's own gauges do not update. "
+            "Scrape the broker's JMX with deploy/jmx_exporter/brimline-rules.yml, or set "
+            "brimline.metrics.publish=all: otherwise dashboard and alerts do not see the others",
         )
     return _finding("broker", Weight.FINE, "the guard publishes the retention percentages of all its replicas")
 
@@ -203,14 +203,14 @@ def _same_size(path: str, log_dir: LogDirDescription, reading: VolumeReading | N
             "volumes",
             Weight.PROBLEM,
             f"{path} is a volume of {human_bytes(log_dir.total_bytes)} for the broker and of {human_bytes(seen)} here: "
-            "the guard does not see the broker's disks; it must run in the same mount namespace",
+            "the guard does not see the broker's disks: run it in the same mount namespace",
         )
 
 
 def _tiered(reasons: set[Reason]) -> Iterator[Finding]:
     for reason in sorted(reasons):
         weight = Weight.NOTE if reason is Reason.CHANGING else Weight.PROBLEM
-        yield _finding("permissions", weight, f"some tiered totals are not known: {reason.sentence}")
+        yield _finding("permissions", weight, f"some tiered totals are unknown: {reason.sentence}")
 
 
 def _finding(topic: str, weight: Weight, sentence: str) -> Finding:

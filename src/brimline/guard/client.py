@@ -44,12 +44,12 @@ def _read(kind: type[_Document], text: str, address: str, name: str, version: in
     try:
         document = read_json(object, text)
         if not isinstance(document, dict) or document.get("format") != name or "version" not in document:
-            raise ValueError("it is another document")
+            raise ValueError("not a guard's document")
         if document["version"] != version:
             raise BrimlineError(
-                f"{address} answers in version {document['version']}, and this brimline reads version {version}: use "
-                "the guard's own"
+                f"{address} answers in version {document['version']}, this brimline reads version {version}: use "
+                "the guard's version"
             )
         return from_json(kind, document)
     except ValueError as failure:
-        raise BrimlineError(f"{address} answers, but not as a guard of this version does") from failure
+        raise BrimlineError(f"{address} answers, but not like a guard of this version") from failure

@@ -223,9 +223,9 @@ class Guard:
 
     def _unhealthy(self) -> str | None:
         if dead := self._dead_tasks:
-            return f"tasks that died: {', '.join(dead)}"
+            return f"dead tasks: {', '.join(dead)}"
         silent = self._clock.seconds() - self.core.disks.checked
-        return f"the disks were last judged {silent:.0f} s ago" if silent > _SILENCE else None
+        return f"disks last checked {silent:.0f} s ago" if silent > _SILENCE else None
 
     def _unready(self) -> str | None:
         """Not one disk can be watched: then the guard guards nothing."""

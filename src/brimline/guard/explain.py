@@ -17,23 +17,25 @@ def explain_config(config: GuardConfig) -> Iterator[Finding]:
         return Finding(topic="configuration", weight=weight, sentence=sentence)
 
     limits = config.limits
-    yield note(f"broker {config.node_id}, {_count(config.broker.log_dirs, 'log dir')}, by {config.path}")
+    yield note(f"Broker {config.node_id}, {_count(config.broker.log_dirs, 'log dir')} ({config.path})")
     yield note(_limit_sentence(limits), Weight.WARNING if limits.are_off else Weight.FINE)
     interval = config.seconds(keys.CHECK_INTERVAL)
-    sooner = f", sooner near a limit, down to every {config.pace.floor:g} s" if config.pace.fast else ""
-    yield note(f"every volume is checked every {interval:g} s{sooner}")
+    sooner = f", near a limit up to every {config.pace.floor:g} s" if config.pace.fast else ""
+    yield note(f"volumes are checked every {interval:g} s{sooner}")
     if limits.release_margin_percent:
-        yield note(f"a full log dir is released when another {limits.release_margin_percent} % of its volume is free")
+        yield note(
+            f"a full log dir reopens when it is {limits.release_margin_percent} % of its volume below its limits"
+        )
     yield note(_enforcement_sentence(config), Weight.FINE if config.is_enforcing else Weight.NOTE)
     yield note(
-        f"metrics are served on http://{config.text(keys.METRICS_HOST)}:{config.number(keys.METRICS_PORT)}/metrics"
+        f"metrics on http://{config.text(keys.METRICS_HOST)}:{config.number(keys.METRICS_PORT)}/metrics"
         + ("; no JMX" if config.jmx is None else f"; JMX on {_jmx_sentence(config.jmx)}")
     )
     if config.jmx is not None and config.jmx.is_open:
         yield note(
             f"JMX on port {config.jmx.port} asks for no password: anyone who reaches it can read the secrets of its "
-            "JVM and write files as the guard's user; leave out "
-            "brimline.jmx.com.sun.management.jmxremote.authenticate, and a login that may only read is made",
+            "JVM and write files as the guard's user; remove "
+            "brimline.jmx.com.sun.management.jmxremote.authenticate, and the guard makes a read-only login",
             Weight.WARNING,
         )
     for warning in config.warnings:
@@ -59,7 +61,7 @@ def _explain_volume(config: GuardConfig, volume: VolumeStatus, mount_points: Map
     if len(volume.log_dirs) > 1:
         yield finding(
             Weight.NOTE,
-            f"{named_log_dirs(volume)} share one volume: they are full together, and each limit counts once for all",
+            f"{named_log_dirs(volume)} share one volume: they fill together, and the limits apply to the volume",
         )
     if volume.state is DiskState.FULL:
         yield finding(Weight.WARNING, state_sentence(volume, limits))
@@ -72,8 +74,7 @@ def _explain_acts(config: GuardConfig, volume: VolumeStatus) -> Iterator[Finding
     """Refusing may be enforced; what is deleted is said where the ceiling is explained."""
     refused = refusal(volume, enforced=config.is_enforcing)
     if refused is not None:
-        who = "the guard" if config.is_enforcing else "with brimline.enforcement=gateway it"
-        yield Finding(topic="volumes", weight=Weight.NOTE, sentence=f"{who} {refused}")
+        yield Finding(topic="volumes", weight=Weight.NOTE, sentence=refused)
 
 
 def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config: GuardConfig) -> Iterator[Finding]:
@@ -84,7 +85,7 @@ def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config:
             Weight.PROBLEM,
             f"{named_log_dirs(volume)}: {keys.MIN_FREE_BYTES.name}={limits.min_free_bytes} "
             f"({human_bytes(limits.min_free_bytes)}, {_where(config, keys.MIN_FREE_BYTES)}) is more than the "
-            f"{human_bytes(total - reserved)} that an empty volume has: it would always count as full",
+            f"{human_bytes(total - reserved)} that an empty volume has: it would always be full",
         )
     elif not limits.bytes_is_off and limits.min_free_bytes * 2 > total:
         yield _limit(
@@ -95,15 +96,15 @@ def _explain_limits(volume: VolumeStatus, total: Bytes, reserved: Bytes, config:
     if Breach.MAX_USED_PERCENT in never_met:
         yield _limit(
             Weight.PROBLEM,
-            f"{named_log_dirs(volume)}: {keys.MAX_USED_PERCENT.name}={limits.max_used_percent} can never hold: the "
-            f"file system keeps {human_bytes(reserved)} ({human_percent(reserved * 100 / total)}) back for root, which "
-            "counts as used",
+            f"{named_log_dirs(volume)}: {keys.MAX_USED_PERCENT.name}={limits.max_used_percent} is exceeded even by "
+            f"an empty volume: the file system reserves {human_bytes(reserved)} "
+            f"({human_percent(reserved * 100 / total)}) for root, which counts as used",
         )
     elif reserved and not limits.percent_is_off:
         yield _limit(
             Weight.NOTE,
-            f"{named_log_dirs(volume)}: {human_bytes(reserved)} ({human_percent(reserved * 100 / total)}) are reserved "
-            f"for root and count as used: no broker can write there",
+            f"{named_log_dirs(volume)}: {human_bytes(reserved)} ({human_percent(reserved * 100 / total)}) are "
+            "reserved for root and count as used",
         )
 
 
@@ -119,18 +120,15 @@ def _jmx_sentence(jmx: JmxSettings) -> str:
 
 def _enforcement_sentence(config: GuardConfig) -> str:
     if not config.is_enforcing:
-        return "observe mode: reports what would be refused, refuses nothing"
+        return "observe mode: reports, refuses nothing"
     error = config.text(keys.REJECT_ERROR)
     names = {number: name for name, number in keys.REJECT_ERROR.names.items()}
-    return (
-        "enforcement is gateway: Produce is refused for every partition in a full log dir, with error "
-        f"{error} {names[error]}"
-    )
+    return f"enforcing: writes to a full log dir are refused with error {error} {names[error]}"
 
 
 def _limit_sentence(limits: DiskLimits) -> str:
     if limits.are_off:
-        return "both limits are switched off (100 and 0): no log dir is ever called full"
+        return "both limits are off (100 and 0): no log dir is ever full"
     parts = []
     if not limits.percent_is_off:
         parts.append(f"more than {limits.max_used_percent} % of its volume is used")

@@ -31,7 +31,7 @@ def read_whole_history(folder: Path, node_id: int, since: datetime | None = None
     journals = {process: read_journal(folder, node_id, process) for process in (GUARD, GATEWAY)}
     files = LedgerFiles(folder, node_id)
     if not files.current.exists() and not any(lines for lines, _ in journals.values()):
-        raise BrimlineError(f"nothing is recorded in {folder} yet: no guard or gateway of broker {node_id} has run")
+        raise BrimlineError(f"no records in {folder} yet: no guard or gateway of broker {node_id} has run")
     found: list[Happening] = []
     incomplete: list[str] = []
     for process, (lines, others) in journals.items():
@@ -41,7 +41,7 @@ def read_whole_history(folder: Path, node_id: int, since: datetime | None = None
         )
         if others:
             where = journal_path(folder, node_id, process)
-            incomplete.append(f"{where}: {counted(others, 'line')} cut short or of a later brimline")
+            incomplete.append(f"{where}: {counted(others, 'line')} truncated or written by a later brimline")
     if files.current.exists():
         story = tell(files, since)
         for chapter in story.chapters:
@@ -100,7 +100,7 @@ def _cycle(cycle: CycleRecord) -> Iterator[Happening]:
         by=plan.by,
         sentence=f"{', '.join(plan.log_dirs)} is {human_bytes(plan.excess_bytes)} above its ceiling of "
         f"{plan.ceiling_percent} %: {counted(segments, 'segment')} ({human_bytes(plan.planned_bytes)}) of "
-        f"{names}{more} to be deleted (cycle {plan.cycle})",
+        f"{names}{more} will be deleted (cycle {plan.cycle})",
     )
     if cycle.ended_at is None:
         return

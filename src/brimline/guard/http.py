@@ -99,8 +99,8 @@ class HttpServer:
             self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
         except (OSError, UnicodeError) as failure:
             self.stop()
-            why = "that is no host name" if isinstance(failure, UnicodeError) else failure.strerror or failure
-            raise BadInput(f"{self._asked_for}: cannot listen there: {why}") from failure
+            why = "not a host name" if isinstance(failure, UnicodeError) else failure.strerror or failure
+            raise BadInput(f"{self._asked_for}: cannot listen: {why}") from failure
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

@@ -25,7 +25,7 @@ class OnlyGuard:
             state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
             self._fd = open_state(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            self.warning = f"{path} cannot be used ({error.strerror}): it is not known whether another guard runs"
+            self.warning = f"{path} cannot be used ({error.strerror}): another guard may be running"
             return
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,7 +34,7 @@ class OnlyGuard:
             os.close(self._fd)
             raise BadInput(
                 f"another guard of broker {node_id} is running (process {pid}): it holds {path}; stop it first, or "
-                f"give each broker of this machine a {STATE_DIR.name} of its own"
+                f"give each broker of this machine its own {STATE_DIR.name}"
             ) from None
         with suppress(OSError):  # a full disk has no room for the number, and the lock holds without it
             os.ftruncate(self._fd, 0)

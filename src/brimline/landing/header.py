@@ -115,7 +115,7 @@ class Header:
             raise BadHeader("the header is not a JSON object")
         version = _number(document, "version")
         if version > SCHEMA_VERSION:
-            raise UnknownVersion(f"the snapshot is of version {version}, this is brimline for {SCHEMA_VERSION}")
+            raise UnknownVersion(f"snapshot version {version}; this brimline reads {SCHEMA_VERSION}")
         if version < 1:
             raise BadHeader(f"there is no version {version}")
         sections = document.get("sections")

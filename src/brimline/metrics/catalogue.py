@@ -72,7 +72,7 @@ LOG_RETENTION_SIZE = _gauge(
 )
 FUTURE_LOG_RETENTION_SIZE = _gauge(
     "future_log_retention_size_percent",
-    "The same for a future log, the copy that AlterReplicaLogDirs is making in another log dir.",
+    "The same for a future log (AlterReplicaLogDirs).",
     _PARTITION,
     unit="percent",
     bean=Bean(
@@ -118,7 +118,7 @@ LOG_DIRECTORY_DISK_FULL = _gauge(
 VOLUME_TOTAL = _gauge("volume_total_bytes", "Size of the volume under a log dir.", _VOLUME, unit="bytes")
 VOLUME_USABLE = _gauge(
     "volume_usable_bytes",
-    "Bytes that the broker can still write: free space without the blocks reserved for root.",
+    "Bytes the broker can still write (without blocks reserved for root).",
     _VOLUME,
     unit="bytes",
 )
@@ -179,12 +179,12 @@ TOPIC_GROWTH = _gauge(
 
 MOVES_INTO_FULL = _gauge(
     "moves_into_full_log_dir",
-    "Partitions that are being moved into a log dir that is full (AlterReplicaLogDirs), held up or not.",
+    "Partitions being moved into a full log dir (AlterReplicaLogDirs), paused or not.",
     ("log_dir",),
 )
 MOVES_PAUSED = _gauge(
     "moves_paused",
-    "Partitions whose move into a full log dir the guard holds up, as of its last look.",
+    "Partitions whose move into a full log dir the guard has paused.",
     ("log_dir",),
 )
 
@@ -212,14 +212,13 @@ FOLLOWER_PARTITIONS = _gauge(
 )
 FOLLOWER_HELD_BACK = _gauge(
     "follower_partitions_held_back",
-    "Those of them that the gateway keeps from growing: by not replicating them (skip) or by refusing Produce (fence, "
-    "and reserve once little is left there).",
+    "Those of them that the gateway holds: by not replicating them (skip) or by refusing Produce (fence, and "
+    "reserve when little space is left).",
     ("follower", "action"),
 )
 FOLLOWER_ACTION_POSSIBLE = _gauge(
     "follower_action_possible",
-    "1 if something can be done about a full follower: brimline.enforcement is gateway, and what has to run through it "
-    "does.",
+    "1 if a full follower can be helped: brimline.enforcement is gateway, and the needed listeners go through it.",
 )
 FOLLOWER_THROTTLED = _gauge(
     "follower_partitions_throttled",
@@ -227,110 +226,108 @@ FOLLOWER_THROTTLED = _gauge(
 )
 FOLLOWER_SHED = _gauge(
     "follower_replicas_shed",
-    "Replicas that the guard took away from this follower's full disk (brimline.follower.shed) and that are not back.",
+    "Replicas that the guard removed from this follower's full disk (brimline.follower.shed), not put back.",
     ("follower",),
 )
 CORDONED = _gauge(
     "cordoned_log_dir",
-    "1 for every log dir that is cordoned, so that no new replica is put there; by the guard because it is full, or by "
-    "an operator.",
+    "1 for every cordoned log dir (no new replicas): by the guard because it is full, or by an operator.",
     ("log_dir", "by"),
 )
 
 BALLAST_BYTES = _gauge(
     "ballast_bytes",
-    "Size of the file that is given back when the volume runs out; 0 while there is none.",
+    "Size of the reserve file that is released when the volume runs out; 0 while there is none.",
     _VOLUME,
     unit="bytes",
 )
 BALLAST_WANTED = _gauge("ballast_wanted_bytes", "brimline.ballast.bytes in effect; 0 is none.", unit="bytes")
 BALLAST_RELEASES = _counter(
-    "ballast_releases", "How often the ballast was given back because the volume ran out of space.", _VOLUME
+    "ballast_releases", "How often the ballast was released because the volume ran out of space.", _VOLUME
 )
 
 RECLAIM_STATE = _gauge(
     "reclaim_state",
-    "1 for what is done about the device's ceiling now (see /v1/state for the words), 0 for everything else.",
+    "1 for what is being done about the device's ceiling (details in /v1/state), 0 for everything else.",
     (*_VOLUME, "state"),
 )
 RECLAIM_OUTCOME = _gauge(
     "reclaim_outcome", "1 for how the last plan for the device ended, 0 for the other outcomes.", (*_VOLUME, "outcome")
 )
-RECLAIM_PAUSED = _gauge("reclaim_paused", "1 while reclaim is paused by hand: no ceiling is held then.")
+RECLAIM_PAUSED = _gauge("reclaim_paused", "1 while reclaim is paused by hand: no ceiling is held.")
 RECLAIM_CEILING = _gauge(
     "reclaim_ceiling_percent",
-    "log.retention.disk.usage.percent: what of the device may be used before its oldest segments go; 100 is off.",
+    "log.retention.disk.usage.percent in effect; 100 is off.",
     _VOLUME,
     unit="percent",
 )
 RECLAIM_EXCESS = _gauge(
     "reclaim_excess_bytes",
-    "What the device uses beyond its ceiling and what is not going already, as of the last plan.",
+    "Bytes above the ceiling, less deletions in progress, as of the last plan.",
     _VOLUME,
     unit="bytes",
 )
 RECLAIM_GOING = _gauge(
     "reclaim_going_bytes",
-    "Bytes on the device that are on their way out already: by ordinary retention, a trim of anybody or a deleted "
-    "replica.",
+    "Bytes already being deleted: by retention, a trim or a deleted replica.",
     _VOLUME,
     unit="bytes",
 )
 RECLAIM_TAKEN_BYTES = _gauge(
-    "reclaim_taken_bytes", "What the last plan for the device takes, or would take.", _VOLUME, unit="bytes"
+    "reclaim_taken_bytes", "Bytes that the last plan deletes, or would delete.", _VOLUME, unit="bytes"
 )
-RECLAIM_TAKEN_SEGMENTS = _gauge("reclaim_taken_segments", "Segments that it takes, or would take.", _VOLUME)
+RECLAIM_TAKEN_SEGMENTS = _gauge("reclaim_taken_segments", "Segments that it deletes, or would delete.", _VOLUME)
 RECLAIM_MISSING = _gauge(
     "reclaim_missing_bytes",
-    "What the last plan leaves of the excess, because nothing more may be taken.",
+    "Bytes above the ceiling that the last plan could not remove.",
     _VOLUME,
     unit="bytes",
 )
 RECLAIM_REMOVABLE = _gauge(
-    "reclaim_removable_bytes", "All that may be taken from the device, now or another time.", _VOLUME, unit="bytes"
+    "reclaim_removable_bytes", "Bytes that reclaim could remove from the device.", _VOLUME, unit="bytes"
 )
 RECLAIM_HUNG = _gauge(
     "reclaim_hung_bytes",
-    "What transactions that have been open for more than 15 minutes keep from being reclaimed; doctor names them.",
+    "Bytes blocked by transactions open for more than 15 minutes; doctor names them.",
     _VOLUME,
     unit="bytes",
 )
 RECLAIM_FLOOR = _gauge(
     "reclaim_floor_bytes",
-    "What of the device no reclaim can remove: active segments, protected topics, minimum retention, foreign files. "
-    "A ceiling below it cannot be held.",
+    "Bytes that reclaim cannot remove: active segments, protected topics, minimum retention, foreign files. A "
+    "ceiling below this cannot be held.",
     _VOLUME,
     unit="bytes",
 )
 RECLAIM_AGE = _gauge(
     "reclaim_age_seconds",
-    "Time since the device was last planned for: every interval while it is above its ceiling, now and then below it.",
+    "Time since the last plan for the device: every interval above the ceiling, less often below it.",
     _VOLUME,
     unit="seconds",
 )
 RECLAIM_OPEN_TRIMS = _gauge(
     "reclaim_open_trims",
-    "Trims of cycles under way: those not sent yet (unsent), and those whose files are still there (waiting).",
+    "Trims of cycles in progress: not sent yet (unsent), or waiting for the broker to delete the files (waiting).",
     (*_VOLUME, "phase"),
 )
-RECLAIM_CYCLES = _counter("reclaim_cycles", "Cycles that were begun for the device.", _VOLUME)
-RECLAIM_PLANNED_BYTES = _counter("reclaim_planned_bytes", "What these cycles were to delete.", _VOLUME, unit="bytes")
-RECLAIM_PLANNED_SEGMENTS = _counter("reclaim_planned_segments", "Segments that these cycles were to delete.", _VOLUME)
-RECLAIM_FREED_BYTES = _counter(
-    "reclaim_freed_bytes", "Space freed on the disk by cycles that have ended.", _VOLUME, unit="bytes"
+RECLAIM_CYCLES = _counter("reclaim_cycles", "Cycles started for the device.", _VOLUME)
+RECLAIM_PLANNED_BYTES = _counter(
+    "reclaim_planned_bytes", "Bytes that these cycles planned to delete.", _VOLUME, unit="bytes"
 )
-RECLAIM_FREED_SEGMENTS = _counter(
-    "reclaim_freed_segments", "Segments whose files are gone by cycles that are over.", _VOLUME
+RECLAIM_PLANNED_SEGMENTS = _counter(
+    "reclaim_planned_segments", "Segments that these cycles planned to delete.", _VOLUME
 )
+RECLAIM_FREED_BYTES = _counter("reclaim_freed_bytes", "Bytes freed on disk by finished cycles.", _VOLUME, unit="bytes")
+RECLAIM_FREED_SEGMENTS = _counter("reclaim_freed_segments", "Segments deleted by finished cycles.", _VOLUME)
 RECLAIM_TRIMS = _counter(
     "reclaim_trims",
-    "Trims of cycles that are over, by their end: done (the files are gone), abandoned (the ledger says why) or "
-    "withdrawn (no longer wanted).",
+    "Trims of finished cycles by result: done (files deleted), abandoned (the ledger says why) or withdrawn (no "
+    "longer needed).",
     (*_VOLUME, "end"),
 )
 RECLAIM_ERRORS = _counter(
     "reclaim_errors",
-    "How often the ceiling could not be held, by what stood in the way: not-recorded, broker-silent or cannot-lock.",
+    "How often the ceiling could not be held, by reason: not-recorded, broker-silent or cannot-lock.",
     ("kind",),
 )
 LOG_DIR_BYTES = _gauge(
@@ -346,8 +343,7 @@ SCAN_DURATION = _gauge(
 SCAN_AGE = _gauge("scan_age_seconds", "Time since the last whole scan of a log dir.", ("log_dir",), unit="seconds")
 LANDING_SNAPSHOTS = _counter(
     "landing_snapshots",
-    "Snapshots for the fleet by what became of them: sent to the landing place, dropped from the full spool, or failed "
-    "to be made.",
+    "Snapshots for the fleet by result: sent, dropped from the full spool, or failed.",
     ("outcome",),
 )
 LANDING_AGE = _gauge(
@@ -369,10 +365,10 @@ RETENTION_AGE = _gauge(
 )
 
 BROKER_CONNECTED = _gauge("broker_connected", "1 while the guard's admin connection to its broker works, else 0.")
-RELOADS = _counter("config_reloads", "SIGHUPs by what became of them: applied, unchanged or refused.", ("outcome",))
+RELOADS = _counter("config_reloads", "SIGHUPs by result: applied, unchanged or refused.", ("outcome",))
 ERRORS = _counter("errors", "Failed observations by kind, such as timed-out or not-authorized.", ("kind",))
 JMX_BRIDGE_UP = _gauge("jmx_bridge_up", "1 while the JVM that publishes the JMX beans serves them, else 0.")
-JMX_BRIDGE_RESTARTS = _counter("jmx_bridge_restarts", "How often that JVM ended by itself and was started again.")
+JMX_BRIDGE_RESTARTS = _counter("jmx_bridge_restarts", "How often that JVM ended and was restarted.")
 JMX_BEANS = _gauge("jmx_beans", "JMX beans that are registered now.")
 GUARD_INFO = _gauge(
     "guard_info",
@@ -384,8 +380,7 @@ START_TIME = _gauge("start_time_seconds", "When the guard started, in Unix time.
 GATEWAY_UP = _gauge("gateway_up", "1 while the gateway beside this guard answers it, else 0.")
 REPLICATION_THROUGH_GATEWAY = _gauge(
     "replication_through_gateway",
-    "1 where the listener that the brokers use among themselves runs through the gateway: while that is down, no "
-    "follower fetches from this broker.",
+    "1 where replication goes through the gateway: while the gateway is down, no follower fetches from this broker.",
 )
 INTERCEPTION = _gauge(
     "interception",
@@ -411,12 +406,12 @@ GATEWAY_REQUESTS = _counter("gateway_requests", "Requests of clients, of every k
 GATEWAY_PRODUCE_REQUESTS = _counter("gateway_produce_requests", "Produce requests among them.")
 GATEWAY_FENCE = _gauge(
     "gateway_fence",
-    "1 for every fence in force. Its cause is full (the gateway's own look at the disk), guard (the guard's decision) "
-    "or manual (by hand).",
+    "1 for every fence in force, by cause: full (seen by the gateway), guard (decided by the guard) or manual (by "
+    "hand).",
     _FENCE,
 )
 GATEWAY_FENCED_PARTITIONS = _gauge(
-    "gateway_fenced_partitions", "Partitions on this broker that a fence in force keeps from growing.", _FENCE
+    "gateway_fenced_partitions", "Partitions on this broker that a fence in force covers.", _FENCE
 )
 GATEWAY_REFUSED_BATCHES = _counter(
     "gateway_refused_batches",
@@ -439,43 +434,42 @@ GATEWAY_WOULD_REFUSE_BYTES = _counter(
     unit="bytes",
 )
 GATEWAY_SEQUENCES = _gauge(
-    "gateway_sequences", "Idempotent producers' sequences that are remembered, so that no refused batch is overtaken."
+    "gateway_sequences", "Remembered sequences of idempotent producers, so that no refused batch is overtaken."
 )
 GATEWAY_SEQUENCES_EVICTED = _counter(
     "gateway_sequences_evicted", "Sequences forgotten early because the memory for them is full."
 )
 GATEWAY_DESCRIBE_FAILURES = _counter(
-    "gateway_describe_failures", "DescribeLogDirs answers that could not be completed with what the broker lacks."
+    "gateway_describe_failures", "DescribeLogDirs answers that could not be completed."
 )
 GATEWAY_DESCRIBE_RESTARTS = _counter(
-    "gateway_describe_worker_restarts", "How often the process that completes them ended and was started again."
+    "gateway_describe_worker_restarts", "How often the process that completes them ended and was restarted."
 )
 GATEWAY_ADDED_LATENCY = Metric(
     name="gateway_added_latency_seconds",
     kind=MetricKind.HISTOGRAM,
-    help="How long bytes stayed in the gateway, from being found to being passed on, in either direction.",
+    help="How long bytes stayed in the gateway, in either direction.",
     unit="seconds",
     prometheus="brimline_gateway_added_latency_seconds",
 )
 GATEWAY_FETCHES_REWRITTEN = _counter(
-    "gateway_fetches_rewritten", "Fetches of followers without room from which the gateway took partitions out."
+    "gateway_fetches_rewritten", "Fetches of followers without room from which the gateway removed partitions."
 )
 GATEWAY_PARTITIONS_SKIPPED = _counter(
     "gateway_partitions_skipped", "How often a partition was left out of a fetch of a follower without room."
 )
 GATEWAY_WITHHELD_BYTES = _counter(
-    "gateway_withheld_bytes", "Bytes of records that were taken out of answers to followers without room.", unit="bytes"
+    "gateway_withheld_bytes", "Bytes of records removed from answers to followers without room.", unit="bytes"
 )
 GATEWAY_SESSIONS_RESTARTED = _counter(
     "gateway_fetch_sessions_restarted", "Fetch sessions of followers restarted to skip something."
 )
 GATEWAY_FETCHES_NOT_UNDERSTOOD = _counter(
-    "gateway_fetches_not_understood", "Answers to fetches that could not be read and passed; nothing is skipped there."
+    "gateway_fetches_not_understood", "Answers to fetches that could not be read and passed unchanged."
 )
 GATEWAY_FETCHES_PASSED_UNREAD = _counter(
     "gateway_fetches_passed_unread",
-    "Fetches that may be a follower's and passed although something is skipped: of a version that is not known here, "
-    "or not readable.",
+    "Follower fetches that passed although something is skipped: of an unknown version, or unreadable.",
 )
 
 CATALOGUE: tuple[Metric, ...] = tuple(each for each in tuple(globals().values()) if isinstance(each, Metric))

@@ -57,8 +57,8 @@ _SENTENCES = {
     Reason.KNOWN: "known",
     Reason.NOT_ASKED: "remote information was not asked for",
     Reason.NOT_TIERED: "the topic is not tiered (remote.storage.enable is false)",
-    Reason.FUTURE_REPLICA: "a future replica is a copy in the making: nothing is uploaded from it",
-    Reason.FOLLOWER: "only the leader's local log start is known from outside; a follower may keep more or less",
+    Reason.FUTURE_REPLICA: "a future replica: nothing is uploaded from it",
+    Reason.FOLLOWER: "unknown for followers: only the leader's local log start is known",
     Reason.NO_LEADER: "the partition has no leader to ask",
     Reason.NO_PERMISSION: (
         "no permission: needs DESCRIBE and DESCRIBE_CONFIGS on the topic, DESCRIBE and READ on __remote_log_metadata"
@@ -67,12 +67,12 @@ _SENTENCES = {
     Reason.OTHER_METADATA_MANAGER: "the brokers keep remote log metadata in another RemoteLogMetadataManager",
     Reason.BROKER_TOO_OLD: "the broker is too old to tell its local log start (needs Kafka 3.6)",
     Reason.LOG_START_MOVED: (
-        "log start and local log start are one: segments below may still await deletion, which only the disk can show"
+        "log start equals local log start: segments below may await deletion, which only the disk shows"
     ),
-    Reason.BOUNDARIES_DIFFER: "the uploads do not fit the local log: they overlap, straddle its start or exceed it",
-    Reason.CHANGING: "the partition changed while it was looked at; ask again",
-    Reason.NO_ANSWER: "a broker that was needed for it did not answer",
-    Reason.OTHER_LINEAGE: "uploads of an earlier leader are not what this leader holds (an unclean election)",
+    Reason.BOUNDARIES_DIFFER: "uploads and local log do not match",
+    Reason.CHANGING: "the partition changed meanwhile; ask again",
+    Reason.NO_ANSWER: "a broker that has it did not answer",
+    Reason.OTHER_LINEAGE: "uploads of an earlier leader differ from this leader's log (unclean election)",
     Reason.CODEC_MISSING: "__remote_log_metadata is compressed with a codec that is not installed: brimline[codecs]",
 }
 

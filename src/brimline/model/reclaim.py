@@ -48,12 +48,12 @@ class Views(Labelled):
 _VIEWS = {
     Views.AGREE: "the files and the broker's answer agree",
     Views.NOT_DESCRIBED: "the broker does not describe the replica in this log dir",
-    Views.NOT_READABLE: "the folder cannot be looked into",
-    Views.TOPIC_ID_UNKNOWN: "the topic id is not known from both sides, and a name may have been used twice",
-    Views.OTHER_TOPIC_ID: "the folder is of another topic that had the same name",
-    Views.SEGMENTS_MISSING: "the broker counts fewer bytes than the closed segments have: some went since the scan",
-    Views.OTHER_OFFSETS: "the broker's offsets are not those of the files",
-    Views.NO_PERMISSION: "the cluster does not let this principal trim it: that needs DELETE on the topic",
+    Views.NOT_READABLE: "the folder cannot be read",
+    Views.TOPIC_ID_UNKNOWN: "the topic id is unknown, and the name may have been used twice",
+    Views.OTHER_TOPIC_ID: "the folder belongs to an older topic of that name",
+    Views.SEGMENTS_MISSING: "some segments were deleted since the scan",
+    Views.OTHER_OFFSETS: "offsets of broker and files differ",
+    Views.NO_PERMISSION: "no permission: this principal needs DELETE on the topic",
 }
 
 

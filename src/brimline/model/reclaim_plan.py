@@ -64,45 +64,44 @@ GOING = (
 """They leave without us."""
 
 _SENTENCES = {
-    ReclaimReason.TAKEN: "among the oldest on a device that is used beyond its ceiling",
-    ReclaimReason.GOING_LOG_START: "below the log start: the broker removes it at its next retention pass",
-    ReclaimReason.GOING_RETENTION_BYTES: "beyond retention.bytes: the broker removes it at its next retention pass",
-    ReclaimReason.GOING_RETENTION_MS: "older than retention.ms: the broker removes it at its next retention pass",
-    ReclaimReason.GOING_DELETE_FOLDER: "of a deleted replica: the broker removes the folder after its delay",
+    ReclaimReason.TAKEN: "among the oldest on a device above its ceiling",
+    ReclaimReason.GOING_LOG_START: "below the log start: the broker deletes it at its next retention check",
+    ReclaimReason.GOING_RETENTION_BYTES: "beyond retention.bytes: the broker deletes it at its next retention check",
+    ReclaimReason.GOING_RETENTION_MS: "older than retention.ms: the broker deletes it at its next retention check",
+    ReclaimReason.GOING_DELETE_FOLDER: "of a deleted replica: the broker deletes the folder after its delay",
     ReclaimReason.ENOUGH_TAKEN: "older segments on the device are enough to get below its ceiling",
-    ReclaimReason.CYCLE_LIMIT: "would be taken, but one cycle may take no more "
+    ReclaimReason.CYCLE_LIMIT: "over the limit of a cycle "
     "(brimline.reclaim.max.percent.per.cycle, brimline.reclaim.max.bytes.per.cycle)",
-    ReclaimReason.GOING_SUFFICES: "the device is used beyond its ceiling, but enough is on its way out already",
-    ReclaimReason.UNDER_CEILING: "the device is not used beyond its ceiling",
-    ReclaimReason.NO_CEILING: "there is no ceiling (log.retention.disk.usage.percent is 100)",
-    ReclaimReason.SPACE_UNKNOWN: "how much of the device is used is not known",
+    ReclaimReason.GOING_SUFFICES: "above its ceiling, but deletions in progress cover it",
+    ReclaimReason.UNDER_CEILING: "the device is below its ceiling",
+    ReclaimReason.NO_CEILING: "no ceiling (log.retention.disk.usage.percent is 100)",
+    ReclaimReason.SPACE_UNKNOWN: "the device's use is unknown",
     ReclaimReason.ACTIVE: "the active segment, which the broker writes to",
-    ReclaimReason.ABOVE_HIGH_WATERMARK: "holds records that not all replicas in sync have yet",
+    ReclaimReason.ABOVE_HIGH_WATERMARK: "not yet on all in-sync replicas",
     ReclaimReason.MIN_RETENTION_MS: "younger than brimline.reclaim.min.retention.ms",
     ReclaimReason.MIN_RETENTION_BYTES: "within brimline.reclaim.min.retention.bytes of its partition",
     ReclaimReason.INTERNAL_TOPIC: "an internal topic of Kafka",
-    ReclaimReason.REMOTE_LOG_METADATA: "the topic that says where the uploaded segments are",
+    ReclaimReason.REMOTE_LOG_METADATA: "remote log metadata",
     ReclaimReason.COMPACT_ONLY: "a compacted topic: the newest record of each key must stay",
-    ReclaimReason.NO_CLEANUP_POLICY: "the topic has an empty cleanup.policy: nothing of it is to be deleted",
-    ReclaimReason.TIERED: "a tiered topic: trimming would destroy what is in the remote store too",
-    ReclaimReason.PROTECTED_TOPIC: "a topic that the operator protects (brimline.reclaim.protected.topics)",
-    ReclaimReason.TOPIC_UNKNOWN: "the topic's configuration is not known",
-    ReclaimReason.MOVING: "being moved to another log dir: the broker deletes nothing from it until that has ended",
-    ReclaimReason.VIEWS_DISAGREE: "the files and the broker's answer do not agree about the log",
-    ReclaimReason.OFFSETS_UNKNOWN: "the log start or the high watermark is not known",
-    ReclaimReason.FUTURE_FOLDER: "of a copy in the making, by a move to this log dir",
-    ReclaimReason.STRAY_FOLDER: "of a stray replica: the broker neither reports nor removes it",
+    ReclaimReason.NO_CLEANUP_POLICY: "empty cleanup.policy: nothing is deleted",
+    ReclaimReason.TIERED: "a tiered topic: a trim would delete its remote data too",
+    ReclaimReason.PROTECTED_TOPIC: "protected (brimline.reclaim.protected.topics)",
+    ReclaimReason.TOPIC_UNKNOWN: "topic configuration unknown",
+    ReclaimReason.MOVING: "being moved to another log dir: nothing is deleted until that ends",
+    ReclaimReason.VIEWS_DISAGREE: "files and broker disagree about the log",
+    ReclaimReason.OFFSETS_UNKNOWN: "log start or high watermark unknown",
+    ReclaimReason.FUTURE_FOLDER: "a copy being moved to this log dir",
+    ReclaimReason.STRAY_FOLDER: "a stray replica: the broker neither reports nor deletes it",
     ReclaimReason.METADATA_LOG: "the cluster's metadata log",
     ReclaimReason.NOT_A_LOG: "not a log",
     ReclaimReason.CANDIDATE: "may be trimmed",
-    ReclaimReason.COMPACTED: "compacted as well as deleted from: it may hold state, as Kafka Streams' changelogs do "
+    ReclaimReason.COMPACTED: "compact,delete: it may hold state, like Kafka Streams' changelogs "
     "(brimline.reclaim.protect.compacted)",
     ReclaimReason.OPEN_TRANSACTION: "at or above the last stable offset: a transaction is open there "
     "(brimline.reclaim.protect.transactions)",
-    ReclaimReason.NO_CURE: "deleting cannot bring the device below its ceiling, and it is below its fence "
+    ReclaimReason.NO_CURE: "deleting cannot reach the ceiling, and the device is below its fence "
     "(brimline.reclaim.only.curable)",
-    ReclaimReason.FOR_EVER: "the topic sets retention.ms=-1 and no retention.bytes: it is kept for ever "
-    "(brimline.reclaim.protect.forever)",
+    ReclaimReason.FOR_EVER: "kept for ever: retention.ms=-1 and no retention.bytes (brimline.reclaim.protect.forever)",
 }
 
 

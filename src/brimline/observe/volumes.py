@@ -147,6 +147,6 @@ def _failure_of(path: str, error: OSError) -> Failure:
     if isinstance(error, PermissionError):
         return Failure(
             kind=FailureKind.UNREADABLE,
-            message=f"no permission to look at {path}: this user needs search permission (x) on every folder above it",
+            message=f"no permission to read {path}: this user needs search permission (x) on every folder above it",
         )
-    return Failure(kind=FailureKind.UNREADABLE, message=f"{path} cannot be looked at: {error.strerror}")
+    return Failure(kind=FailureKind.UNREADABLE, message=f"{path} cannot be read: {error.strerror}")

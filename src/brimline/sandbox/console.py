@@ -17,7 +17,7 @@ stop BROKER                a clean shutdown
 kill BROKER                kill -9
 start BROKER               start it again and wait until it answers
 status                     brokers and volumes
-quit                       end the sandbox and all that is in it"""
+quit                       end and remove the sandbox"""
 
 
 class Console:

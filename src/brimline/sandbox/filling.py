@@ -20,8 +20,8 @@ def fill(namespace: Namespace, log_dir: Path, leave_free: Bytes) -> Path:
     """
     if namespace.refusal is not None:
         raise NamespaceRefused(
-            f"nothing is filled here: without private mounts ({namespace.refusal}) the volume is a plain folder, and "
-            "this machine's own disk would fill"
+            f"cannot fill a plain folder: it would fill this machine's own disk (no private mounts: "
+            f"{namespace.refusal})"
         )
     volume = log_dir if namespace.outside(log_dir).is_mount() else log_dir.parent
     path = volume / f"foreign-{uuid.uuid4().hex[:8]}"

@@ -76,8 +76,8 @@ class Namespace:
     def why_plain(self) -> str:
         """One sentence for whoever gets plain folders and asked for volumes."""
         return (
-            f"volumes are plain folders in {self.volumes.parent} and have no bounds, because there are no private "
-            f"mounts here ({self.refusal}): to have real ones, {_REMEDY}"
+            f"no private mounts ({self.refusal}): volumes are plain, unbounded folders in {self.volumes.parent}; "
+            f"for real ones, {_REMEDY}"
         )
 
     def outside(self, path: Path) -> Path:

@@ -40,7 +40,7 @@ class VolumeSpec:
         if self.size < SMALLEST_VOLUME:
             raise BadSpec(f"a volume of {self.size} bytes is too small for a broker: at least {SMALLEST_VOLUME}")
         if self.log_dirs < 1:
-            raise BadSpec("a volume without a log dir is of no use to a broker: ask for at least one")
+            raise BadSpec("a volume needs at least one log dir")
         if self.filesystem not in ("tmpfs", "ext4"):
             raise BadSpec(f"no {self.filesystem} volumes: choose tmpfs or ext4")
 
@@ -139,4 +139,4 @@ class SandboxSpec:
         if self.security and self.security.scram_mechanisms and self.release < (3, 5):
             raise BadSpec(f"Kafka {self.version} in KRaft mode has no SCRAM: it came with 3.5 (KIP-900)")
         if self.security and self.security.key_store == "PEM" and self.release < (3, 7):
-            raise BadSpec(f"Kafka {self.version} takes a PEM key only encrypted, in a way nobody writes any more")
+            raise BadSpec(f"Kafka {self.version} takes PEM keys only in an obsolete encryption")

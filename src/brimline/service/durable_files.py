@@ -28,7 +28,7 @@ class NotRecorded(BrimlineError):
 
     @classmethod
     def since(cls, why: str) -> "NotRecorded":
-        return cls(f"nothing was changed, because {why}", why)
+        return cls(f"nothing was changed: {why}", why)
 
 
 def open_state(path: Path, flags: int) -> int:
@@ -41,7 +41,7 @@ def open_state(path: Path, flags: int) -> int:
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
     return fd
 
 
@@ -57,7 +57,7 @@ def why_untrusted(folder: Path) -> str | None:
     except OSError:
         return None
     if facts.st_mode & stat.S_IWOTH:
-        return f"{folder} can be written to by everybody: chmod 0700 {folder}, or name a folder below it"
+        return f"{folder} is writable by everyone: chmod 0700 {folder}, or name a folder below it"
     if os.geteuid() not in (0, facts.st_uid) and facts.st_uid != 0:
         return f"{folder} belongs to another user (uid {facts.st_uid}): chown {os.geteuid()} {folder}"
     return None

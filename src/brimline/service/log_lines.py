@@ -94,7 +94,7 @@ def say_dead_task(dead: threading.ExceptHookArgs) -> None:
     """For ``threading.excepthook``."""
     name = dead.thread.name if dead.thread else "unknown"
     LOGGER.error(
-        "the task %s ended by a bug and is started again",
+        "task %s died because of a bug and is restarted",
         name,
         exc_info=(dead.exc_type, dead.exc_value, dead.exc_traceback) if dead.exc_value else None,
         extra={"event": "task-died", "fields": {"task": name}},

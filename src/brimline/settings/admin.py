@@ -1,6 +1,6 @@
 """How the guard's own client reaches its broker.
 
-It asks the broker that it stands beside, over the listener that the brokers use among themselves, or over the one that
+It asks the broker that it stands beside, over the replication listener, or over the one that
 ``brimline.admin.listener`` names. Never over a listener that a gateway stands in front of: what guards a broker must
 not depend on what it guards. The security protocol is the listener's; everything else that a client needs (credentials,
 trust) stands under ``brimline.admin.`` with the names of Kafka's Java clients.
@@ -59,14 +59,9 @@ def _where_to(
             return servers, None
         where = properties.entry(ADMIN_LISTENER.name).where if ADMIN_LISTENER.name in properties else path
         there_are = ", ".join(broker.listeners) or "none"
-        raise BadInput(
-            f"{where}: {ADMIN_LISTENER.name}: the broker has no listener {name} for the guard's client; "
-            f"it has {there_are}"
-        )
+        raise BadInput(f"{where}: {ADMIN_LISTENER.name}: the broker has no listener {name}; it has {there_are}")
     if listener.security_protocol not in {protocol.value for protocol in SecurityProtocol}:
-        raise BadInput(
-            f"{path}: listener.security.protocol.map: it gives no security protocol for the listener {listener.name}"
-        )
+        raise BadInput(f"{path}: listener.security.protocol.map: no security protocol for the listener {listener.name}")
     return servers or listener.address, listener.security_protocol
 
 

@@ -222,7 +222,7 @@ def _broker(
     problems += reader.problems
     warnings += reader.warnings
     if broker.node_id is None and not reader.problems:
-        problems.append(BadInput(f"{path}: node.id: is not set, and no log dir's meta.properties tells it"))
+        problems.append(BadInput(f"{path}: node.id: not set, and no meta.properties in a log dir has it"))
     return broker
 
 
@@ -298,7 +298,7 @@ def _bad_patterns(reader: PropertyReader, settings: Mapping[str, Setting]) -> It
     if dropped:
         yield reader.refusal(
             name,
-            f"a properties file drops the backslash before {dropped[0]}: write two of them, as in \\\\{dropped[0]}",
+            f"a properties file drops the backslash before {dropped[0]}: write two, as in \\\\{dropped[0]}",
         )
         return
     try:
@@ -311,7 +311,7 @@ def _unknown_keys(properties: JavaProperties) -> Iterator[BadInput]:
     known_prefixes = (keys.ADMIN_PREFIX.name, *(keys.JMX_PREFIX.name + passed for passed in PASSED_THROUGH))
     for name in properties:
         if name.startswith(_OWN) and name not in BY_NAME and not name.startswith(known_prefixes):
-            yield BadInput(f"{properties.entry(name).where}: {name}: there is no such key{_suggestion(name)}")
+            yield BadInput(f"{properties.entry(name).where}: {name}: no such key{_suggestion(name)}")
 
 
 def _near_misses(properties: JavaProperties) -> Iterator[str]:
@@ -319,15 +319,15 @@ def _near_misses(properties: JavaProperties) -> Iterator[str]:
     for name in properties:
         if name.startswith(_OF_THE_KIPS) and name not in BY_NAME:
             where = properties.entry(name).where
-            yield f"{where}: {name}: neither Kafka nor Brimline knows this key{_suggestion(name)}"
+            yield f"{where}: {name}: unknown to Kafka and Brimline{_suggestion(name)}"
 
 
 def _low_ceiling(ceiling: Setting) -> Iterator[str]:
     """It is what the operator says; perhaps a digit is missing."""
     if isinstance(ceiling.value, int) and ceiling.value < _LOW_CEILING:
         yield (
-            f"{ceiling.where}: {ceiling.key.name}={ceiling.value}: a ceiling below {_LOW_CEILING} % leaves almost "
-            f"nothing of any topic; was {ceiling.value or 8}0 meant?"
+            f"{ceiling.where}: {ceiling.key.name}={ceiling.value}: a ceiling below {_LOW_CEILING} % deletes almost "
+            f"everything; was {ceiling.value or 8}0 meant?"
         )
 
 
@@ -346,16 +346,16 @@ def _apply_alias(reader: PropertyReader, settings: dict[str, Setting], problems:
         problems.append(
             reader.refusal(
                 alias.key.name,
-                f"contradicts {named.key.name}={named.value} ({named.where}): they are one setting, keep the latter",
+                f"contradicts {named.key.name}={named.value} ({named.where}): they are one setting; keep the latter",
             )
         )
         return
     settings[named.key.name] = Setting(key=named.key, value=alias.value, where=alias.where)
-    yield f"{alias.where}: {alias.key.name} is the KIP's second spelling of {named.key.name}: better write that"
+    yield f"{alias.where}: {alias.key.name} is the KIP's second spelling of {named.key.name}: use that"
 
 
 def _duplicates(properties: JavaProperties) -> Iterator[str]:
     for key, entries in properties.duplicates().items():
         if is_read(key):
             lines = ", ".join(str(entry.line) for entry in entries)
-            yield f"{entries[0].source}: {key} stands on lines {lines}; the last one counts, as in Kafka"
+            yield f"{entries[0].source}: {key} is on lines {lines}; the last one counts, as in Kafka"

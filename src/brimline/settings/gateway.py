@@ -54,7 +54,7 @@ def read_layout(reader: PropertyReader, broker: BrokerProperties, admin_listener
         intercepts=(reader.text(INTERCEPTION.name) or "").strip().lower() == TPROXY,
     )
     if wishes.intercepts and wishes.listeners:
-        raise reader.refusal(GATEWAY_LISTENERS.name, f"it has no meaning with {INTERCEPTION.name}={TPROXY}: remove it")
+        raise reader.refusal(GATEWAY_LISTENERS.name, f"no effect with {INTERCEPTION.name}={TPROXY}: remove it")
     for key, check in ((GATEWAY_LISTENERS, wrong_listeners), (GATEWAY_PROTOCOLS, wrong_protocols)):
         wrong = check(broker, wishes)
         if wrong is not None:
@@ -130,7 +130,7 @@ def protected_patterns(text: str) -> tuple[str, ...]:
     patterns = split_patterns(text)
     for pattern in patterns:
         if pattern.count("{") != pattern.count("}"):
-            raise ValueError(f"{pattern} has a brace too few or too many")
+            raise ValueError(f"{pattern} has unbalanced braces")
         try:
             re.compile(pattern)
         except re.error as error:

@@ -140,8 +140,8 @@ RECLAIM_MODE = Key(
     default=APPLY,
     choices=(PLAN, APPLY),
     sentence=(
-        "apply: the guard deletes what the ceiling demands; plan: it only says what it would delete. Without a ceiling "
-        "(log.retention.disk.usage.percent of 100) neither does anything."
+        "apply: the guard deletes what the ceiling requires; plan: it only reports it. No effect without a ceiling "
+        "(log.retention.disk.usage.percent of 100)."
     ),
 )
 RECLAIM_POLICY = Key(
@@ -150,8 +150,8 @@ RECLAIM_POLICY = Key(
     default=CAREFUL,
     choices=(CAREFUL, KIP_61),
     sentence=(
-        "What the keys of reclaim that are not set default to. careful: what a careful operator would choose; kip-61: "
-        "the KIP's letter, which has no brakes. docs/kips.md has both in one table."
+        "Defaults of the reclaim keys that are not set. careful: with brakes; kip-61: as in the KIP, without "
+        "brakes. docs/kips.md lists both."
     ),
 )
 RECLAIM_INTERVAL = Key(
@@ -159,7 +159,7 @@ RECLAIM_INTERVAL = Key(
     kind=KeyKind.LONG,
     default=60_000,
     low=1000,
-    sentence="How often it is decided, for every device with a ceiling, whether something must go.",
+    sentence="How often every device with a ceiling is checked.",
 )
 RECLAIM_MIN_RETENTION_MS = Key(
     name="brimline.reclaim.min.retention.ms",
@@ -168,21 +168,21 @@ RECLAIM_MIN_RETENTION_MS = Key(
     kip_61=0,
     sentence=(
         "Segments whose newest record is younger than this are not reclaimed; 0: no minimum. Without a gateway that "
-        "refuses writes it yields when the disk is down to disk.min.free.bytes, as far as it must."
+        "refuses writes it is overridden, as far as needed, when the disk is down to disk.min.free.bytes."
     ),
 )
 RECLAIM_MIN_RETENTION_BYTES = Key(
     name="brimline.reclaim.min.retention.bytes",
     kind=KeyKind.LONG,
     default=0,
-    sentence="Of every partition at least this much is left by reclaim, counted as Kafka counts retention.bytes.",
+    sentence="Reclaim keeps at least this much of every partition, counted like retention.bytes.",
 )
 RECLAIM_MAX_BYTES = Key(
     name="brimline.reclaim.max.bytes.per.cycle",
     kind=KeyKind.LONG,
     default=-1,
     low=-1,
-    sentence="The most that one cycle deletes from a device; -1: as much as the ceiling demands.",
+    sentence="The most that one cycle deletes from a device; -1: no limit.",
 )
 RECLAIM_MAX_PERCENT = Key(
     name="brimline.reclaim.max.percent.per.cycle",
@@ -192,8 +192,8 @@ RECLAIM_MAX_PERCENT = Key(
     low=-1,
     high=100,
     sentence=(
-        "The same in percent of the volume, but always one segment; the smaller of both counts; -1: unlimited. Without "
-        "a gateway that refuses writes it yields as brimline.reclaim.min.retention.ms does."
+        "The same in percent of the volume, but at least one segment; the smaller of both applies; -1: no limit. "
+        "Without a gateway that refuses writes it is overridden like brimline.reclaim.min.retention.ms."
     ),
 )
 RECLAIM_PROTECTED = Key(
@@ -201,9 +201,8 @@ RECLAIM_PROTECTED = Key(
     kind=KeyKind.TEXT,
     default="",
     sentence=(
-        "Topics that reclaim never touches: regular expressions for whole names, with a comma between them. Internal, "
-        "tiered and compacted topics are never touched anyway (compacted ones that are deleted from as well: see "
-        "brimline.reclaim.protect.compacted)."
+        "Topics that reclaim never touches: regular expressions for whole names, comma-separated. Internal, tiered "
+        "and compacted topics are never touched (compact,delete: see brimline.reclaim.protect.compacted)."
     ),
 )
 RECLAIM_COMPACTED = Key(
@@ -229,8 +228,8 @@ RECLAIM_TRANSACTIONS = Key(
     default=True,
     kip_61=False,
     sentence=(
-        "Whether reclaim stops at the last stable offset, so that the records of an open transaction stay; else at the "
-        "high watermark."
+        "Whether reclaim stops at the last stable offset, so that records of an open transaction are kept; else at "
+        "the high watermark."
     ),
 )
 RECLAIM_BRAKES = Key(
@@ -240,9 +239,8 @@ RECLAIM_BRAKES = Key(
     choices=(SHARED, OWN),
     kip_61=OWN,
     sentence=(
-        "shared: a pause, protected topics and minimum retention of the guards of other replicas count here as well, "
-        "and this guard's count there: each leaves a note in Kafka, which counts for 24 hours after it was written. "
-        "own: this file alone counts, and no note is left."
+        "shared: pause, protected topics and minimum retention apply to all guards of a partition's replicas: each "
+        "guard publishes its own in Kafka, valid for 24 hours. own: only this file applies, and nothing is published."
     ),
 )
 RECLAIM_CURABLE = Key(
@@ -251,8 +249,8 @@ RECLAIM_CURABLE = Key(
     default=True,
     kip_61=False,
     sentence=(
-        "Where all that may go would not bring a disk below its ceiling: whether only as much goes as keeps it below "
-        "its fence (disk.max.used.percent, disk.min.free.bytes); else everything that may go does."
+        "true: where deleting everything removable would not reach the ceiling, only enough is deleted to stay "
+        "below the fence (disk.max.used.percent, disk.min.free.bytes). false: everything removable is deleted."
     ),
 )
 RECLAIM_FOREIGN_PERCENT = Key(
@@ -263,7 +261,7 @@ RECLAIM_FOREIGN_PERCENT = Key(
     low=-1,
     high=100,
     sentence=(
-        "When files that are not Kafka's have grown by more than this percentage of a volume since the last look, "
+        "When files that are not Kafka's have grown by more than this percentage of a volume since the last check, "
         "reclaim waits (brimline.reclaim.hold.ms), as long as the disk is below its fence; -1: never."
     ),
 )
@@ -284,8 +282,7 @@ RECLAIM_HOLD_MS = Key(
     kind=KeyKind.LONG,
     default=3_600_000,
     sentence=(
-        "How long reclaim waits for brimline reclaim --apply after such a change; unchanged for so long, it counts as "
-        "confirmed."
+        "How long reclaim waits for brimline reclaim --apply after such a change; after that it counts as confirmed."
     ),
 )
 BALLAST_BYTES = Key(
@@ -293,8 +290,8 @@ BALLAST_BYTES = Key(
     kind=KeyKind.LONG,
     default=0,
     sentence=(
-        "The size of a file in one log dir of every volume that is given back when the volume runs out of space in "
-        "spite of everything, and made again when there is room; 0: no such file."
+        "Size of a reserve file in one log dir of every volume, deleted when the volume runs out of space and "
+        "recreated when there is room; 0: none."
     ),
 )
 ENFORCEMENT = Key(
@@ -304,8 +301,8 @@ ENFORCEMENT = Key(
     choices=(OBSERVE, GATEWAY),
     reloadable=False,
     sentence=(
-        "observe: count and say what would be refused, and refuse nothing; gateway: the gateway refuses Produce for "
-        "the partitions in full log dirs."
+        "observe: report what would be refused, refuse nothing; gateway: the gateway refuses Produce for the "
+        "partitions in full log dirs."
     ),
 )
 REJECT_ERROR = Key(
@@ -321,7 +318,7 @@ REJECT_ERROR = Key(
     },
     sentence=(
         "The error code that a refused partition is answered with, by number or by name. Clients retry after 56 and 19 "
-        "and give up at once after 44; 128 is the KIP's own number, which clients of today take for another error."
+        "and give up at once after 44; 128 is the KIP's own number, which current clients read as another error."
     ),
 )
 REJECT_MEMORY = Key(
@@ -332,8 +329,8 @@ REJECT_MEMORY = Key(
     high=LARGEST_INT,
     reloadable=False,
     sentence=(
-        "How long the gateway remembers the sequence at which it refused an idempotent producer: until then later "
-        "batches of it do not overtake the refused one."
+        "How long the gateway remembers the sequence at which it refused an idempotent producer: until then its "
+        "later batches cannot overtake the refused one."
     ),
 )
 STATE_DIR = Key(
@@ -352,8 +349,8 @@ GATEWAY_LISTENERS = Key(
     default="",
     reloadable=False,
     sentence=(
-        "Where the gateway listens, as NAME://host:port with a comma between them; no host means every address. Empty: "
-        "for every client listener whose advertised port is not the one it is bound to, on the advertised port."
+        "Where the gateway listens, as NAME://host:port, comma-separated; without a host on every address. Empty: "
+        "the advertised port of every client listener that is bound to another port."
     ),
 )
 GATEWAY_PROTOCOLS = Key(
@@ -373,8 +370,8 @@ GATEWAY_SOURCE = Key(
     reloadable=False,
     sentence=(
         "The address that the gateway connects to the broker from, which the broker sees instead of its clients'. own: "
-        "127.0.92.1 where the broker is reached at an IPv4 loopback address, so that nothing which is allowed to "
-        "127.0.0.1 is allowed to every client, and elsewhere as any; any: what the system chooses; or an address."
+        "127.0.92.1 where the broker is reached at an IPv4 loopback address, so that ACLs for 127.0.0.1 do not "
+        "apply to every client, elsewhere like any; any: the system's choice; or an address."
     ),
 )
 INTERCEPTION = Key(
@@ -401,7 +398,7 @@ INTERCEPTION_SECONDS = Key(
     kind=KeyKind.INT,
     default=10,
     high=86_400,
-    sentence="Or when its limit is reached in so many seconds, at the rate at which the volume fills.",
+    sentence="Or when its limit will be reached within this time at the present fill rate.",
 )
 INTERCEPTION_DISARM = Key(
     name="brimline.gateway.interception.disarm.seconds",
@@ -409,7 +406,7 @@ INTERCEPTION_DISARM = Key(
     default=60,
     low=1,
     high=86_400,
-    sentence="How long there must be room before clients go to the broker directly again; each way cuts connections.",
+    sentence="How long there must be room before clients go to the broker directly again.",
 )
 INTERCEPTION_FAILURE = Key(
     name="brimline.gateway.interception.on.failure",
@@ -428,7 +425,7 @@ GATEWAY_MAX_CONNECTIONS = Key(
     low=1,
     high=1_000_000,
     reloadable=False,
-    sentence="How many client connections the gateway holds at once; one more is closed as soon as it is accepted.",
+    sentence="Most client connections at once; further ones are closed.",
 )
 GATEWAY_MEMORY = Key(
     name="brimline.gateway.memory.bytes",
@@ -437,8 +434,8 @@ GATEWAY_MEMORY = Key(
     low=1 << 20,
     reloadable=False,
     sentence=(
-        "How much memory the gateway's connections may hold together: requests that are kept whole, answers that wait "
-        "for their turn, and what a peer has not taken yet. When it is used up, the largest holder is not read from."
+        "Most memory of all gateway connections together: buffered requests, queued answers, unsent bytes. When it "
+        "is used up, the largest holder is not read from."
     ),
 )
 GATEWAY_HEADER_TIMEOUT = Key(
@@ -450,7 +447,7 @@ GATEWAY_HEADER_TIMEOUT = Key(
     reloadable=False,
     sentence=(
         "How long a client may take for a TLS handshake or for the header of a request that it has begun, before its "
-        "connection is closed; idle connections are the broker's business (connections.max.idle.ms)."
+        "connection is closed; idle connections are closed by the broker (connections.max.idle.ms)."
     ),
 )
 GATEWAY_LOGIN_TIMEOUT = Key(
@@ -471,7 +468,7 @@ GATEWAY_DRAIN_TIMEOUT = Key(
     default=15_000,
     high=LARGEST_INT,
     reloadable=False,
-    sentence="How long a gateway that is told to end waits for requests under way to be answered.",
+    sentence="How long a gateway that shuts down waits for open requests.",
 )
 GATEWAY_REFUSALS = Key(
     name="brimline.gateway.refusals.per.second",
@@ -482,7 +479,7 @@ GATEWAY_REFUSALS = Key(
     reloadable=False,
     sentence=(
         "How many wholly refused requests are answered at once in a second on a connection that sends nothing else; "
-        "what is above this rate is answered later."
+        "the rest is answered later."
     ),
 )
 FOLLOWER_ACTION = Key(
@@ -491,11 +488,10 @@ FOLLOWER_ACTION = Key(
     default="auto",
     choices=("auto", "skip", "reserve", "fence"),
     sentence=(
-        "What is done about a follower whose disk is full. skip: it is not sent the partitions that it has no room "
-        "for, leaves the ISR and catches up later; reserve: Produce goes on until brimline.follower.reserve.bytes are "
+        "What to do about a follower whose disk is full. skip: it is not sent the partitions it has no room for, "
+        "leaves the ISR and catches up later; reserve: Produce goes on until brimline.follower.reserve.bytes are "
         "left there, and is refused then; fence: Produce is refused from the limit on, so that no replica falls "
-        "behind; auto: skip where brimline.gateway.listeners names the listener that the brokers use among "
-        "themselves, else reserve."
+        "behind; auto: skip where brimline.gateway.listeners names the replication listener, else reserve."
     ),
 )
 FOLLOWER_RESERVE = Key(
@@ -504,9 +500,9 @@ FOLLOWER_RESERVE = Key(
     default=-1,
     low=-1,
     sentence=(
-        "With brimline.follower.action=reserve: below so many usable bytes on a follower's full volume Produce is "
-        "refused for partitions that without it would have fewer in-sync replicas than min.insync.replicas, and below "
-        "half of it for all there. -1: half of what the limit leaves free. More is kept where the volume fills faster."
+        "With brimline.follower.action=reserve: below this many usable bytes on a follower's full volume Produce is "
+        "refused for partitions that need it for min.insync.replicas, below half of it for all partitions there. "
+        "-1: half of what the limit leaves free. More is kept where the volume fills faster."
     ),
 )
 FOLLOWER_THROTTLE = Key(
@@ -514,8 +510,8 @@ FOLLOWER_THROTTLE = Key(
     kind=KeyKind.BOOLEAN,
     default=True,
     sentence=(
-        "Whether replicas on a full disk that are not in sync (lagging, or newly put there) are held by the leader's "
-        "replication throttle, where they cannot be skipped and nobody else has set a throttle."
+        "Whether lagging or new replicas on a full disk are held by the leader's replication throttle, where they "
+        "cannot be skipped and no other throttle is set."
     ),
 )
 FOLLOWER_SHED = Key(
@@ -524,9 +520,9 @@ FOLLOWER_SHED = Key(
     default=OFF,
     choices=(OFF, ON),
     sentence=(
-        "With brimline.follower.action=reserve. on: once a follower's disk is down to its reserve, replicas in sync "
-        "are taken out of their assignments, as few as each leader needs, so that Produce need not be refused; never "
-        "below min.insync.replicas or two replicas in sync, and never put back by itself. off: Produce is refused."
+        "With brimline.follower.action=reserve. on: once a follower's disk is down to its reserve, as few in-sync "
+        "replicas as possible are removed from its assignments, so that Produce need not be refused; never below "
+        "min.insync.replicas or two in sync; you put them back. off: Produce is refused."
     ),
 )
 CORDON = Key(
@@ -534,8 +530,8 @@ CORDON = Key(
     kind=KeyKind.BOOLEAN,
     default=True,
     sentence=(
-        "Whether a full log dir is put into the broker's dynamic cordoned.log.dirs (Kafka 4.3 and later), so that no "
-        "new replica is put there, and taken out when it has room. Only with brimline.enforcement=gateway."
+        "Whether a full log dir is put into the broker's dynamic cordoned.log.dirs (Kafka 4.3 and later), so that "
+        "it gets no new replicas, and removed when it has room. Only with brimline.enforcement=gateway."
     ),
 )
 RELEASE_MARGIN = Key(
@@ -543,13 +539,13 @@ RELEASE_MARGIN = Key(
     kind=KeyKind.INT,
     default=0,
     high=50,
-    sentence="How much of the volume must be free beyond both limits before a full log dir is released again.",
+    sentence="How far below both limits, in percent of the volume, a full log dir must fall to reopen.",
 )
 FAST_SAMPLING = Key(
     name="brimline.disk.fast.sampling",
     kind=KeyKind.BOOLEAN,
     default=True,
-    sentence="Look sooner than the check interval when a volume nears a limit at its present fill rate.",
+    sentence="Check more often when a volume nears a limit at its present fill rate.",
 )
 FAST_SAMPLING_FLOOR = Key(
     name="brimline.disk.fast.sampling.floor.ms",
@@ -557,7 +553,7 @@ FAST_SAMPLING_FLOOR = Key(
     default=100,
     low=100,
     high=LARGEST_INT,
-    sentence="The shortest time between two looks at a volume.",
+    sentence="The shortest time between two checks of a volume.",
 )
 STALL_TIMEOUT = Key(
     name="brimline.disk.stall.timeout.ms",
@@ -565,7 +561,7 @@ STALL_TIMEOUT = Key(
     default=10_000,
     low=100,
     high=LARGEST_INT,
-    sentence="How long a file system may take to answer before its log dirs are called stalled.",
+    sentence="How long a file system may take to answer before its log dirs count as stalled.",
 )
 METRICS_HOST = Key(
     name="brimline.metrics.host",
@@ -588,8 +584,8 @@ PUBLISH = Key(
     default="all",
     choices=("auto", "all", "none"),
     sentence=(
-        "KIP-1257's percentages: all publishes every one; auto leaves out what this broker publishes itself and "
-        "rightly (4.3 and later), for those who scrape its JMX; none publishes none."
+        "KIP-1257's percentages: all publishes every one; auto leaves out what the broker publishes correctly "
+        "itself (4.3 and later; scrape its JMX); none publishes none."
     ),
 )
 JMX_PORT = Key(
@@ -606,8 +602,8 @@ JMX_HOST = Key(
     default="127.0.0.1",
     reloadable=False,
     sentence=(
-        "The address of the same. On a loopback address a login that may only read is made in the state dir; beyond it "
-        "it must be said who may connect."
+        "The address of the same. On a loopback address the guard makes a read-only login in the state dir; on "
+        "another, set who may connect."
     ),
 )
 JMX_JAVA = Key(
@@ -645,7 +641,7 @@ LANDING_SPOOL_BYTES = Key(
     kind=KeyKind.LONG,
     default=256 << 20,
     sentence=(
-        "How much is kept in the state dir while the landing place cannot be written to; the oldest snapshots are "
+        "Most that is kept in the state dir while the landing place cannot be written; the oldest snapshots are "
         "dropped first."
     ),
 )
@@ -661,14 +657,14 @@ LOG_LEVEL = Key(
     kind=KeyKind.CHOICE,
     default="info",
     choices=("debug", "info", "warning", "error"),
-    sentence="What the log leaves out: everything below this.",
+    sentence="The lowest level that is logged.",
 )
 ADMIN_LISTENER = Key(
     name="brimline.admin.listener",
     kind=KeyKind.TEXT,
     default="",
     reloadable=False,
-    sentence="The broker's listener that the guard's own client uses; empty: the one the brokers use among themselves.",
+    sentence="The broker's listener that the guard's own client uses; empty: the replication listener.",
 )
 ADMIN_SERVERS = Key(
     name="brimline.admin.bootstrap.servers",

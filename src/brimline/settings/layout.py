@@ -80,7 +80,7 @@ class FrontedListener:
     client_protocol: SecurityProtocol
     broker_protocol: SecurityProtocol
     carries_replication: bool = False
-    """Whether followers fetch over it: the brokers use it among themselves."""
+    """Whether followers fetch over it: used by the brokers for replication."""
     is_intercepted: bool = False
     """Clients are turned aside by the kernel: the gateway listens for them on a port that nobody else knows."""
 
@@ -102,16 +102,16 @@ class FrontedListener:
 class Bypass(Enum):
     """Why the gateway does not stand in front of a listener; the value completes "it goes past the gateway: …"."""
 
-    CONTROLLER = "it belongs to the controllers"
-    CONTROL_PLANE = "the controller tells the broker over it what to do (control.plane.listener.name)"
-    INTER_BROKER = "the brokers use it among themselves"
-    REMOTE_LOG_METADATA = "the brokers write the remote log metadata over it, which no full disk may stop"
-    ADMIN = "the guard's own client uses it"
+    CONTROLLER = "used by the controllers"
+    CONTROL_PLANE = "used by the controller (control.plane.listener.name)"
+    INTER_BROKER = "used by the brokers for replication"
+    REMOTE_LOG_METADATA = "used for remote log metadata, which a full disk must not stop"
+    ADMIN = "used by the guard's own client"
     UNKNOWN_PORT = "its port is chosen when the broker starts"
-    UNKNOWN_PROTOCOL = "listener.security.protocol.map gives it no security protocol"
+    UNKNOWN_PROTOCOL = "no security protocol in listener.security.protocol.map"
     NOT_NAMED = "brimline.gateway.listeners does not name it"
-    ADVERTISES_ITSELF = "it advertises the port that it is bound to, so that clients reach the broker directly"
-    CLIENT_CERTIFICATES = "it asks its clients for certificates (ssl.client.auth), so it is left to the broker"
+    ADVERTISES_ITSELF = "it advertises the port it is bound to, so clients reach the broker directly"
+    CLIENT_CERTIFICATES = "it asks clients for certificates (ssl.client.auth)"
 
     @property
     def is_for_clients(self) -> bool:
@@ -180,8 +180,8 @@ def wrong_listeners(broker: BrokerProperties, wishes: GatewayWishes) -> str | No
             return _no_such_listener(name, broker)
         why = _why_past(broker.bound_listeners[name], broker, wishes)
         if why is not None:
-            other = "; give it another one with brimline.admin.listener" * (why is Bypass.ADMIN)
-            return f"the gateway cannot stand in front of {name}: {why.value}{other}"
+            other = "; set another one with brimline.admin.listener" * (why is Bypass.ADMIN)
+            return f"{name} cannot go through the gateway: {why.value}{other}"
     return None
 
 
@@ -194,7 +194,7 @@ def wrong_protocols(broker: BrokerProperties, wishes: GatewayWishes) -> str | No
         if of_broker.startswith("SASL_") != protocol.uses_sasl:
             return (
                 f"clients cannot speak {protocol.value} at {name}, where the broker speaks {of_broker}: the gateway "
-                "can put on TLS or take it off, but SASL is between client and broker"
+                "can add or remove TLS, but not SASL"
             )
     return None
 
@@ -297,8 +297,8 @@ def _conflicts(fronted: Sequence[FrontedListener], broker: BrokerProperties) -> 
         for who, address in taken.items():
             if listener.bind.overlaps(address):
                 yield (
-                    f"the gateway cannot listen on {listener.bind} for {listener.name}: {who} is there ({address}); "
-                    "give the broker another port in listeners, or the gateway another one"
+                    f"the gateway cannot listen on {listener.bind} for {listener.name}: {who} uses {address}; "
+                    "choose another port"
                 )
         taken[f"the gateway's listener {listener.name}"] = listener.bind
 

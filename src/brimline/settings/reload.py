@@ -21,7 +21,7 @@ class Change:
     takes_effect: bool
 
     def __str__(self) -> str:
-        rest = "" if self.takes_effect else " (needs a restart; until then the old value counts)"
+        rest = "" if self.takes_effect else " (takes effect after a restart)"
         return f"{self.key}: {self.was} -> {self.now}{rest}"
 
 
@@ -49,7 +49,7 @@ class Surroundings:
             level = logging.INFO if change.takes_effect else logging.WARNING
             say(level, "reloaded" if change.takes_effect else "needs-restart", str(change), key=change.key)
         if not changes:
-            say(logging.INFO, "reloaded", "the properties file says what it said before")
+            say(logging.INFO, "reloaded", "the properties file is unchanged")
         return config, changes
 
 
@@ -82,9 +82,9 @@ def _changes_of_the_rest(running: GuardConfig, read: GuardConfig) -> list[Change
         if was != now:
             changes.append(_change(field.replace("_", "."), was, now))
     if replace(running.admin, ssl_context=None) != replace(read.admin, ssl_context=None):
-        changes.append(Change(key="brimline.admin.*", was="(as it was)", now="(changed)", takes_effect=False))
+        changes.append(Change(key="brimline.admin.*", was="(secret)", now="(changed)", takes_effect=False))
     if running.jmx != read.jmx:
-        changes.append(Change(key="brimline.jmx.*", was="(as it was)", now="(changed)", takes_effect=False))
+        changes.append(Change(key="brimline.jmx.*", was="(secret)", now="(changed)", takes_effect=False))
     return changes
 
 

@@ -365,7 +365,7 @@ INVARIANTS = (
 
 @dataclass(frozen=True, slots=True)
 class InvariantVerdict:
-    """``was_seen``: without it there was nothing to judge by."""
+    """``was_seen``: without it there was no data."""
 
     invariant: Invariant
     violations: tuple[Violation, ...]

@@ -109,7 +109,7 @@ def test_a_tail_that_was_cut_short_is_taken_away(folder: Path, tail: bytes) -> N
     heir.append(request())
 
     assert history(folder) == [a_plan(), request()]
-    assert "were cut short by a crash and are taken away" in heir.warnings[0]
+    assert "cut short by a crash; nothing was done" in heir.warnings[0]
 
 
 def test_damage_further_up_is_named_and_not_touched(folder: Path) -> None:
@@ -123,10 +123,10 @@ def test_damage_further_up_is_named_and_not_touched(folder: Path) -> None:
     heir = ledger_in(folder)
 
     found = list(read_history(heir.files))
-    assert heir.warnings == [f"{heir.files.current}: 1 damaged lines count for nothing"]
+    assert heir.warnings == [f"{heir.files.current}: 1 damaged lines ignored"]
     assert heir.state.cycles[a_plan().cycle].trims[0].requests == 1
     assert [str(each) for each in found if isinstance(each, Damage)] == [
-        f"{heir.files.current} line 2: damaged or cut short",
+        f"{heir.files.current} line 2: damaged or truncated",
         f"{heir.files.current} line 3: entries 2 to 2 are missing before it",
     ]
 
@@ -328,7 +328,7 @@ def test_when_it_cannot_be_rotated_it_grows_and_says_so(folder: Path) -> None:
     ledger.append(PAUSED)
     ledger.append(PAUSED)
 
-    assert "cannot be rotated (Is a directory): it goes on growing" in ledger.warnings[0]
+    assert "cannot be rotated (Is a directory): it keeps growing" in ledger.warnings[0]
     assert history(folder) == [PAUSED, PAUSED]
 
 
@@ -365,7 +365,7 @@ def test_a_cycle_has_a_name_that_none_had_before(folder: Path) -> None:
 
 
 def test_no_ledger_is_one_sentence(folder: Path) -> None:
-    with pytest.raises(BrimlineError, match="there is no ledger yet"):
+    with pytest.raises(BrimlineError, match="no ledger yet"):
         list(read_history(LedgerFiles(folder, 1)))
 
 

@@ -94,7 +94,7 @@ def test_a_partition_with_all_its_facts(cluster: TrimCluster) -> None:
         ({"topics": {"orders": topic(error=5)}}, "LEADER_NOT_AVAILABLE", True),
         ({"topics": {"orders": topic(leaders={1: BrokerId(1)})}}, "has no partition 0", False),
         ({"topics": {"orders": topic(leaders={0: None})}}, "it has no leader", True),
-        ({"configs": {}}, "its configuration is not known", True),
+        ({"configs": {}}, "its configuration is unknown", True),
         ({"configs": {"orders": Failure(kind=FailureKind.NOT_AUTHORIZED, message="no right")}}, "no right", False),
         ({"offsets": dict.fromkeys(OffsetSpec, None)}, "does not tell its log start", True),
         (

@@ -105,12 +105,12 @@ def test_each_trim_has_its_own_answer_in_its_own_place(tmp_path: Path) -> None:
 
 
 def test_a_log_dir_that_cannot_be_looked_at_is_not_an_empty_one(tmp_path: Path) -> None:
-    with pytest.raises(ObservationFailed, match="what is left of the segments is not known"):
+    with pytest.raises(ObservationFailed, match="remaining segments unknown"):
         files_left([trim_in(tmp_path / "not-mounted")])
 
 
 def test_an_empty_mount_point_is_not_a_log_dir_without_segments(log_dir: Path) -> None:
     (log_dir / "meta.properties").unlink()
 
-    with pytest.raises(ObservationFailed, match="what is left of the segments is not known"):
+    with pytest.raises(ObservationFailed, match="remaining segments unknown"):
         files_left([trim_in(log_dir)])

@@ -287,7 +287,7 @@ class World:
                 partition.bases = []
             case "becomes tiered":
                 partition.is_tiered = True
-            case "only compacted":
+            case "compacted only":
                 partition.cleanup_policy = "compact"
             case "is cut short":
                 partition.high_watermark = SEGMENT // 2
@@ -334,6 +334,6 @@ EVENTS = (
     "an answer is lost",
     "a follower is slow",
     "the clock jumps",
-    "only compacted",
+    "compacted only",
     "is cut short",
 )

@@ -82,8 +82,8 @@ def test_the_table_says_what_was_asked_and_what_would_be_lost(
     assert "a ceiling of 50 %, Produce refused above 90 %, retention of ord.*: 7 days; for 7 days" in shown
     assert "2 brokers, 2 volumes" in shown
     assert "orders" in shown
-    assert "each broker by its own plan, 200 B of it at once" in shown
-    assert "freed at once      400 B, on all replicas" in shown
+    assert "each broker by its own plan, 200 B of it today" in shown
+    assert "freed today        400 B, on all replicas" in shown
 
 
 def test_plans_are_files_for_reclaim(warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +120,7 @@ def test_a_snapshot_that_is_gone_is_named_and_the_others_are_shown(
         (["--ceiling", "101"], "not a whole number from 0 to 100"),
         (["--days", "-1"], "not a number of days"),
         (["--retention", "orders=1000"], "1000 of what?"),
-        (["--plan-out", "x"], "say which, by --ceiling"),
+        (["--plan-out", "x"], "--plan-out needs --ceiling"),
         (["--cluster", "other"], "no broker with segments"),
     ],
 )

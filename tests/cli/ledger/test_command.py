@@ -100,7 +100,7 @@ def write_acts(ledger: Ledger) -> None:
             device="8:1",
             size=Bytes(64 * MIB),
             usable_bytes=Bytes(0),
-            why="only 0 B of the volume are usable, less than 16.0 MiB",
+            why="only 0 B of the volume usable, less than 16.0 MiB",
             was_late=True,
         )
     )
@@ -136,7 +136,7 @@ def test_the_table_tells_what_went_why_and_what_came_back(
         "            ✗ clicks-7: the topic clicks is gone",
         "",
         "BALLAST     2026-01-31 08:36:00 UTC  64.0 MiB released: /data/a/.brimline-ballast",
-        "            only 0 B of the volume are usable, less than 16.0 MiB; the disk took this entry only afterwards",
+        "            only 0 B of the volume usable, less than 16.0 MiB; recorded later, when the disk had room",
         "",
         "CORDONED    2026-01-31 08:36:00 UTC  /data/a",
         "            log dir /data/a is 95.2 % used",
@@ -144,10 +144,10 @@ def test_the_table_tells_what_went_why_and_what_came_back(
         "UNCORDONED  2026-01-31 08:36:00 UTC  /data/a",
         "            it has room again",
         "",
-        "SHED        2026-01-31 08:36:00 UTC  orders-0 taken away from broker 2 (64.0 MiB), replicas before: 1, 2, 3",
+        "SHED        2026-01-31 08:36:00 UTC  orders-0 removed from broker 2 (64.0 MiB), replicas before: 1, 2, 3",
         "            broker 2 has no room",
         "",
-        "SHED-OVER   2026-01-31 08:36:00 UTC  orders-0 taken away from broker 2 (64.0 MiB), replicas before: 1, 2, 3",
+        "SHED-OVER   2026-01-31 08:36:00 UTC  orders-0 removed from broker 2 (64.0 MiB), replicas before: 1, 2, 3",
         "            its replicas are 1, 2, 3 now",
         "",
         "PAUSED      2026-01-31 08:36:00 UTC  by root: CHG-1",
@@ -157,7 +157,7 @@ def test_the_table_tells_what_went_why_and_what_came_back(
         "UNDER WAY   2026-01-31 08:36:00 UTC  cycle 8:1-11, by guard",
         "            device 8:1: /data/a, /data/b?",
         "            90.0 % used, 10.0 MiB over the ceiling of 80 %, 1.00 MiB being deleted already",
-        "            planned 3.00 MiB, freed 0 B: 0 trims done, 1 under way",
+        "            planned 3.00 MiB, freed 0 B: 0 trims done, 1 in progress",
         "            the oldest of the device",
         "            orders  1 partition  3 segments  0 B of 3.00 MiB  2026-01-01 00:00 to 2026-01-01 03:00",
     ]
@@ -263,14 +263,14 @@ def test_damage_is_named_and_the_rest_is_shown(
     assert code == 3
     assert "2 trims done" in shown.out
     assert shown.err.splitlines() == [
-        f"brimline: {ledger.files.current} line 3: damaged or cut short",
+        f"brimline: {ledger.files.current} line 3: damaged or truncated",
         f"brimline: {ledger.files.current} line 4: entries 3 to 3 are missing before it",
     ]
 
 
 def test_no_ledger_is_one_sentence(properties: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ledger", "--config", properties]) == 1
-    assert "brimline: there is no ledger yet" in capsys.readouterr().err
+    assert "brimline: no ledger yet" in capsys.readouterr().err
 
 
 def test_timestamps_that_are_no_dates_are_left_out(

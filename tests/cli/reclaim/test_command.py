@@ -69,19 +69,19 @@ def table(preview: Preview, *, is_dry: bool = True) -> list[str]:
 
 def test_the_table_tells_what_would_go_who_would_miss_it_and_why_the_rest_stays() -> None:
     assert table(shown()) == [
-        "Broker 1  3.81 MiB would go: 4 segments of 2 topics",
+        "Broker 1  3.81 MiB would be deleted: 4 segments of 2 topics",
         "  dry run · 2026-01-31 12:00:00 UTC · ceiling 80 %",
         "",
         "Disk 8:1  /data/a",
         "  now     ████████████████████░░░░   84.0 %  80.1 MiB used of 95.4 MiB",
         "  after   ███████████████████░░░░░   80.0 %  3.81 MiB by this plan: 4 segments",
         "",
-        "What would go",
+        "What would be deleted",
         "  Topic   Partitions  Segments      Size  Records  Oldest  Newest  Groups",
         "  ───────────────────────────────────────────────────────────────────────",
         "  clicks           1         2  1.91 MiB      200    45 h    35 h       1",
         "  orders           1         2  1.91 MiB      200  2 days    40 h       1",
-        "  Records are counted by their offsets: at most that many.",
+        "  Records are counted by offsets: an upper bound.",
         "",
         "By age",
         "  50 to 51 h  977 KiB  1 segment  ████████████████████████",
@@ -89,22 +89,22 @@ def test_the_table_tells_what_would_go_who_would_miss_it_and_why_the_rest_stays(
         "  40 to 41 h  977 KiB  1 segment  ████████████████████████",
         "  35 to 36 h  977 KiB  1 segment  ████████████████████████",
         "",
-        "Who would miss records",
+        "Consumer groups that would lose records",
         "  Group    State  Partitions  Records  Reset anyway  Topics",
         "  ─────────────────────────────────────────────────────────────────",
         "  billing  empty           2      250             0  clicks, orders",
-        "  A group that finds its offset gone goes by its auto.offset.reset: latest (the default) skips everything "
-        "that is left in the partition, earliest goes on at the new log start, none stops with an error.",
-        "  ✗ 2 groups (secret, …) may, too: no permission",
-        "  Readers that keep their offsets outside of Kafka, or none at all, cannot be seen from here.",
+        "  A group whose offset was deleted follows its auto.offset.reset: latest (the default) skips what is left "
+        "in the partition, earliest continues at the new log start, none stops with an error.",
+        "  ✗ unknown: 2 groups (secret, …): no permission",
+        "  Readers that do not commit offsets to Kafka are not listed.",
         "",
         "Why the rest stays",
         "  5.72 MiB  6 segments  older segments on the device are enough to get below its ceiling",
         "  2.86 MiB  3 segments  the active segment, which the broker writes to",
         "   977 KiB   1 segment  a compacted topic: the newest record of each key must stay",
         "  Never trimmed, compacted topics: prices.",
-        "  74.0 % of this disk cannot be removed, mostly files outside of the log dirs, and what the file system keeps "
-        "for itself (70.0 %), active segments (3.0 %), compacted topics (1.0 %): a ceiling of 80 % is possible.",
+        "  74.0 % of this disk cannot be removed, mostly files outside the log dirs, and file system overhead (70.0 "
+        "%), active segments (3.0 %), compacted topics (1.0 %): a ceiling of 80 % is possible.",
         "",
         "Nothing was changed. --apply deletes this after asking; --output json keeps it as a plan.",
     ]
@@ -113,7 +113,7 @@ def test_the_table_tells_what_would_go_who_would_miss_it_and_why_the_rest_stays(
 def test_what_is_about_to_be_done_is_not_called_a_dry_run() -> None:
     lines = table(shown(), is_dry=False)
 
-    assert lines[0] == "Broker 1  3.81 MiB go: 4 segments of 2 topics"
+    assert lines[0] == "Broker 1  3.81 MiB will be deleted: 4 segments of 2 topics"
     assert not [line for line in lines if "dry run" in line or "Nothing was changed" in line]
 
 
@@ -137,27 +137,27 @@ def test_brakes_are_named() -> None:
     lines = table(shown(replace(DISK, policy=policy)))
 
     assert lines[1].endswith(
-        "ceiling 80 % · at least 2 h stay · at least 1.00 MiB of a partition stay · at most 1.91 MiB a cycle · "
+        "ceiling 80 % · newest 2 h kept · newest 1.00 MiB of a partition kept · at most 1.91 MiB a cycle · "
         "protected: pay.*"
     )
-    assert [line for line in lines if line.endswith("1.91 MiB beyond the ceiling are left to later cycles")]
+    assert [line for line in lines if line.endswith("1.91 MiB over the ceiling are left to later cycles")]
 
 
 @pytest.mark.parametrize(
     ("disk", "verdict", "sentence"),
     [
-        (replace(DISK, used=79), "nothing has to go", "  below its ceiling: nothing has to go"),
+        (replace(DISK, used=79), "nothing to delete", "  below its ceiling: nothing to delete"),
         (
             replace(DISK, policy=ReclaimPolicy()),
-            "nothing has to go",
+            "nothing to delete",
             "  no ceiling (log.retention.disk.usage.percent is 100): --ceiling 80 shows what one would do",
         ),
         (
             DISK.with_log(replace(ORDERS, log_start=400)),
-            "nothing has to go",
+            "nothing to delete",
             "  above its ceiling, but deletions in progress cover it",
         ),
-        (ADisk(logs=[PRICES], used=84), "nothing can go", "  ✗ stays above its ceiling of 80 %"),
+        (ADisk(logs=[PRICES], used=84), "nothing is removable", "  ✗ stays above its ceiling of 80 %"),
     ],
 )
 def test_a_disk_from_which_nothing_goes_says_why(disk: ADisk, verdict: str, sentence: str) -> None:
@@ -165,16 +165,17 @@ def test_a_disk_from_which_nothing_goes_says_why(disk: ADisk, verdict: str, sent
 
     assert lines[0] == f"Broker 1  {verdict}"
     assert sentence in lines
-    assert "What would go" not in lines
+    assert "What would be deleted" not in lines
 
 
 def test_what_leaves_anyway_and_what_lower_local_retention_would_free_is_said() -> None:
     tiered = replace(PRICES, rules=CleanupRules(is_tiered=True, retention_ms=-1), highest_remote=99)
     lines = table(shown(DISK.with_log(replace(ORDERS, log_start=200)).with_log(tiered), groups=NOBODY))
 
-    assert "  going   ████████████████████░░░░   82.0 %  1.91 MiB leave anyway: 1.91 MiB below log starts" in lines
-    assert "  none of 3 consumer groups has an offset in what would go" in lines
-    assert [line for line in lines if "a tiered topic: trimming would destroy" in line]
+    going = "  going   ████████████████████░░░░   82.0 %  1.91 MiB already being deleted: 1.91 MiB below log starts"
+    assert going in lines
+    assert "  none of 3 consumer groups has an offset in what would be deleted" in lines
+    assert [line for line in lines if "a tiered topic: a trim would delete" in line]
     assert "  Lowering local.retention.ms or local.retention.bytes of tiered topics would free up to 977 KiB." in lines
 
 
@@ -184,9 +185,7 @@ def test_an_impossible_ceiling_names_what_would_help() -> None:
     assert "  ✗ stays above its ceiling of 20 %" in lines
     assert [line for line in lines if line.endswith("a ceiling of 20 % is impossible.")]
     assert [
-        line
-        for line in lines
-        if line.startswith("    active segments (clicks, orders, prices): a smaller segment.bytes")
+        line for line in lines if line.startswith("    active segments (clicks, orders, prices): lower segment.bytes")
     ]
 
 
@@ -196,7 +195,7 @@ def test_of_a_plan_it_is_said_what_is_not_true_any_more() -> None:
     lines = table(shown(replace(DISK, used=81), Wanted(plan=filed), NOBODY))
 
     enough = "older segments on the device are enough to get below its ceiling"
-    begin = lines.index("Of the plan, not true any more")
+    begin = lines.index("No longer true of the plan")
     assert lines[begin + 1 : begin + 3] == [
         f"  ✗ orders-0: cut down from 200 to 100: {enough}",
         f"  ✗ clicks-0: left out: {enough}",
@@ -313,9 +312,10 @@ def test_only_yes_is_a_yes(answer: str, is_yes: bool) -> None:  # noqa: FBT001 (
     assert consent(shown(), Terminal(answer), questions) is is_yes
 
     assert questions.getvalue() == (
-        "3.81 MiB in 4 segments of 2 partitions, at most 400 records, go on every replica, for good.\n"
-        "1 consumer group would miss records.\n"
-        "Delete? Type yes to go on: "
+        "3.81 MiB in 4 segments of 2 partitions, at most 400 records, will be deleted on every replica. This cannot "
+        "be undone.\n"
+        "1 consumer group would lose records.\n"
+        "Delete? Type yes to continue: "
     )
 
 
@@ -323,10 +323,10 @@ def test_progress_says_what_is_waited_for() -> None:
     sending = CycleProgress(trims=3, sent=1, ended=0, planned_bytes=Bytes(3 << 20), freed_bytes=Bytes(0))
     waiting = replace(sending, sent=3, ended=1, freed_bytes=Bytes(1 << 20))
 
-    assert progress_text(sending, is_waiting=True) == "trimming: 1 of 3 partitions asked for"
-    assert progress_text(waiting, is_waiting=False) == "trimming: all 3 partitions asked for"
+    assert progress_text(sending, is_waiting=True) == "trimming: 1 of 3 partitions requested"
+    assert progress_text(waiting, is_waiting=False) == "trimming: all 3 partitions requested"
     assert progress_text(waiting, is_waiting=True) == (
-        "waiting for the broker to remove the files: 1.00 MiB of 3.00 MiB back, 1 of 3 partitions"
+        "waiting for the broker to remove the files: 1.00 MiB of 3.00 MiB freed, 1 of 3 partitions"
     )
 
 
@@ -354,12 +354,12 @@ def properties(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["pause", "--apply"], "--apply has no meaning there"),
-        (["resume", "--log-dir", "/data/a"], "--log-dir has no meaning there"),
-        (["--reason", "x"], "--reason goes with pause and resume"),
-        (["--plan", "p", "--log-dir", "/data/a"], "a plan says itself for which volumes"),
-        (["--yes"], "--yes goes with --apply"),
-        (["--no-wait"], "--no-wait goes with --apply"),
+        (["pause", "--apply"], "remove --apply"),
+        (["resume", "--log-dir", "/data/a"], "remove --log-dir"),
+        (["--reason", "x"], "--reason is for pause and resume"),
+        (["--plan", "p", "--log-dir", "/data/a"], "the plan names its volumes"),
+        (["--yes"], "--yes needs --apply"),
+        (["--no-wait"], "--no-wait needs --apply"),
         (["--ceiling", "100"], "'100' is not a percentage from 0 to 99"),
         (["--ceiling", "-1"], "is not a percentage"),
         (["halt"], "invalid choice"),
@@ -380,7 +380,7 @@ def test_without_a_terminal_and_a_yes_nothing_is_deleted(
 
     assert main(["reclaim", "--config", properties, "--apply"]) == 1
 
-    assert "nothing was deleted: there is no terminal to ask on" in capsys.readouterr().err
+    assert "nothing was deleted: no terminal to ask on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("used", "code"), [(79, 0), (99, 3)])
@@ -402,7 +402,7 @@ def test_a_file_that_is_no_plan_is_refused(properties: str, capsys: pytest.Captu
     assert main(["reclaim", "--config", properties, "--plan", str(plan), "--apply", "--yes"]) == 1
 
     assert capsys.readouterr().err == (
-        f"brimline: {plan}: format is missing; allowed: 'brimline.reclaim-plan': this is no reclaim plan\n"
+        f"brimline: {plan}: format is missing; allowed: 'brimline.reclaim-plan': not a reclaim plan\n"
     )
 
 
@@ -508,9 +508,7 @@ def test_a_damaged_plan_is_refused_before_anything_is_looked_at(
     assert main(["reclaim", "--config", properties, "--plan", str(plan_by_hand), "--apply", "--yes"]) == 1
 
     said = capsys.readouterr().err
-    assert said.startswith(
-        f"brimline: {plan_by_hand}: damaged, or changed by hand: its sha256 is not that of its content"
-    )
+    assert said.startswith(f"brimline: {plan_by_hand}: damaged or edited: its sha256 does not match")
     assert said.count("\n") == 1
 
 
@@ -520,21 +518,21 @@ def test_pause_and_resume_are_on_record(properties: str, capsys: pytest.CaptureF
         return capsys.readouterr().out
 
     assert told("resume") == "reclaim is not paused\n"
-    assert "reclaim is paused by" in (first := told("pause", "--reason", "CHG-1"))
-    assert first.endswith(f": CHG-1\nthe disks are not held below their ceiling until then:\n"
+    assert "reclaim paused by" in (first := told("pause", "--reason", "CHG-1"))
+    assert first.endswith(f": CHG-1\nceilings are not held until it is resumed:\n"
                           f"  brimline reclaim resume --config {properties}\n")  # fmt: skip
-    assert "was paused already by" in told("pause", "--reason", "CHG-2")
+    assert "is already paused by" in told("pause", "--reason", "CHG-2")
     pause = read_ledger(tmp_path).state.pause
     assert pause is not None
     assert pause.reason == "CHG-1"
-    assert told("resume").startswith("reclaim goes on; it was paused by")
+    assert told("resume").startswith("reclaim resumed; it was paused by")
     assert read_ledger(tmp_path).pause is None
 
 
 @pytest.mark.parametrize(
     ("brakes", "told"),
     [
-        ("shared", "the guards of other replicas are not told of this broker's brakes: "),
+        ("shared", "guards of other replicas cannot be told this broker's brakes: "),
         ("own", "only on this broker: "),
     ],
 )
@@ -559,7 +557,7 @@ def test_a_pause_outlives_the_ledger(
     if damage == "unusable":
         current.mkdir(parents=True)
     assert main(["reclaim", "pause", "--config", properties, "--reason", "CHG-1"]) == 0
-    assert ("the ledger does not tell of it" in capsys.readouterr().out) is (damage == "unusable")
+    assert ("not in the ledger" in capsys.readouterr().out) is (damage == "unusable")
     if damage == "flipped":
         content = bytearray(current.read_bytes())
         content[20] ^= 1

@@ -100,8 +100,8 @@ def test_a_ceiling_below_the_floor_is_impossible(ceiling: int, *, is_impossible:
 
 def test_the_sentence() -> None:
     assert floor(world_of(ceiling=75)).sentence == (
-        "80.0 % of /data cannot be removed, mostly tiered topics (24.0 %), compacted topics (23.0 %), files outside of "
-        "the log dirs, and what the file system keeps for itself (20.0 %): a ceiling of 75 % is impossible"
+        "80.0 % of /data cannot be removed, mostly tiered topics (24.0 %), compacted topics (23.0 %), files outside "
+        "the log dirs, and file system overhead (20.0 %): a ceiling of 75 % is impossible"
     )
 
 

@@ -291,9 +291,9 @@ def test_a_log_line_that_was_cut_short_spoils_no_other(gateway: Gateway) -> None
     ("target", "message"),
     [
         ({"log_dir": "/data/c"}, "/data/c is not a log dir of this broker: it has /data/a, /data/b"),
-        ({"topic": "__consumer_offsets"}, "__consumer_offsets is never refused"),
-        ({}, "one log dir or of one topic"),
-        ({"log_dir": "/data/a", "topic": "orders"}, "one log dir or of one topic"),
+        ({"topic": "__consumer_offsets"}, "__consumer_offsets is an internal topic"),
+        ({}, "one log dir or one topic"),
+        ({"log_dir": "/data/a", "topic": "orders"}, "one log dir or one topic"),
     ],
 )
 def test_what_cannot_be_fenced_is_said(gateway: Gateway, target: dict[str, str], message: str) -> None:
@@ -326,7 +326,7 @@ def test_what_nobody_fenced_cannot_be_unfenced(gateway: Gateway) -> None:
 def test_a_full_log_dir_cannot_be_unfenced(gateway: Gateway) -> None:
     gateway.fences.set_full({"/data/a": "full"})
 
-    with pytest.raises(BadInput, match=r"/data/a is fenced because it is full.*ends by itself"):
+    with pytest.raises(BadInput, match=r"/data/a is fenced because it is full.*lifted automatically"):
         gateway.fences.unfence(log_dir="/data/a", reason="I want to", by="root")
 
 
@@ -336,7 +336,7 @@ def test_what_cannot_be_put_on_record_is_not_done(gateway: Gateway, name: str) -
     (gateway.state_dir / "fences-1.log").unlink()
     (gateway.state_dir / name).mkdir()  # even root cannot write to a folder
 
-    with pytest.raises(NotRecorded, match=r"nothing was changed, because .*fences-1"):
+    with pytest.raises(NotRecorded, match=r"nothing was changed: .*fences-1"):
         gateway.fences.fence(log_dir="/data/a", reason="disk swap", by="root")
     with pytest.raises(NotRecorded, match="nothing was changed"):
         gateway.fences.unfence(topic="orders", reason="done", by="root")
@@ -369,7 +369,7 @@ def test_a_damaged_file_is_put_aside_and_stops_nobody(gateway: Gateway, content:
 
     assert fences.snapshot.is_empty
     assert len(fences.warnings) == 1
-    assert "is damaged and was put aside as fences-1.json.damaged" in fences.warnings[0]
+    assert "is damaged and was renamed to fences-1.json.damaged" in fences.warnings[0]
     assert (gateway.state_dir / "fences-1.json.damaged").read_bytes() == content
     assert gateway.restarted().warnings == ()
 
@@ -380,7 +380,7 @@ def test_a_file_that_cannot_be_read_stops_nobody(gateway: Gateway) -> None:
     fences = gateway.restarted()
 
     assert fences.snapshot.is_empty
-    assert "cannot be read (it is no plain file)" in fences.warnings[0]
+    assert "cannot be read (not a plain file)" in fences.warnings[0]
 
 
 def test_the_guards_lease_does_not_wait_for_the_disk_that_an_act_by_hand_waits_for(

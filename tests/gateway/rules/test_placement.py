@@ -350,7 +350,7 @@ def test_ids_that_may_not_be_read_are_named_until_they_may(closed: str) -> None:
         with as_nobody(Path(root)):
             assert tree.watch.refresh()
 
-        assert "the topic id may not be read in 1 of its folders (the first is orders-0)" in problem
+        assert "no permission to read the topic id in 1 folders (such as orders-0)" in problem
         assert tree.watch.problems == {}
         assert tree.watch.placement.name_of(ONE) == "orders"
 

@@ -292,7 +292,7 @@ def test_damaged_records_count_for_nothing_and_the_others_do(path: Path) -> None
     again = opened(path)
 
     assert [number for number in range(4) if again.get(key(number)) is not None] == [0, 3]
-    assert "2 records are damaged" in again.warnings[0]
+    assert "2 damaged records" in again.warnings[0]
     again.close()
 
 
@@ -302,7 +302,7 @@ def test_where_there_can_be_no_file_it_goes_on_without(tmp_path: Path, place: st
     memory.put(KEY, ENTRY)
 
     assert memory.get(KEY) == ENTRY
-    assert "is forgotten when the gateway ends" in memory.warnings[0]
+    assert "are forgotten when the gateway ends" in memory.warnings[0]
     memory.close()
 
 

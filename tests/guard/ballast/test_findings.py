@@ -75,8 +75,7 @@ def test_a_sensible_one_is_explained(tmp_path: Path) -> None:
 
     assert finding.weight is Weight.FINE
     assert finding.sentence == (
-        "every volume has a ballast of 20.0 MiB (server.properties line 8), which is given back when less than "
-        "5.00 MiB are usable"
+        "every volume has a ballast of 20.0 MiB (server.properties line 8), released below 5.00 MiB usable"
     )
 
 
@@ -97,14 +96,14 @@ def test_one_that_can_never_be_made(megabytes: int, added: str, tmp_path: Path) 
     problem = findings(megabytes, tmp_path, added=added)[-1]
 
     assert problem.weight is Weight.PROBLEM
-    assert "is never made: even an empty volume of 0.98 GiB" in problem.sentence
+    assert "never fits: the volume of 0.98 GiB" in problem.sentence
 
 
 def test_one_that_takes_much_of_the_volume(tmp_path: Path) -> None:
     warning = findings(150, tmp_path)[-1]
 
     assert warning.weight is Weight.WARNING
-    assert "takes 15.0 % of the volume for good" in warning.sentence
+    assert "takes 15.0 % of the volume" in warning.sentence
 
 
 def test_one_without_room_at_the_moment_unless_it_is_there(tmp_path: Path) -> None:
@@ -119,7 +118,7 @@ def test_a_guard_that_looks_seldom_may_be_too_late(tmp_path: Path) -> None:
     warning = findings(20, tmp_path, added=f"{NO_FENCE}brimline.disk.fast.sampling=false\n")[1]
 
     assert warning.weight is Weight.WARNING
-    assert "a volume is looked at every 60 s" in warning.sentence
+    assert "volumes are checked every 60 s" in warning.sentence
 
 
 def test_a_volume_that_cannot_be_read_is_explained_elsewhere(tmp_path: Path) -> None:

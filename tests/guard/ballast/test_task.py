@@ -145,7 +145,7 @@ def test_made_given_back_and_made_again_and_told_everywhere(kept: Kept) -> None:
     assert (back.size, back.is_in_place, back.releases) == (2 * MIB, True, 1)
     assert kept.acts() == [(ALLOCATED, False), (RELEASED, False), (RESTORED, False)]
     assert kept.events() == ["ballast-allocated", "ballast-released", "ballast-waits", "ballast-restored"]
-    assert "0 B were usable" in kept.said()[1][1]
+    assert "0 B usable" in kept.said()[1][1]
 
 
 def test_every_act_has_the_disks_looked_at_and_none_is_done_on_an_old_reading(kept: Kept) -> None:
@@ -176,7 +176,7 @@ def test_it_goes_when_it_is_no_longer_wanted(kept: Kept) -> None:
 
     assert status is not None
     assert (kept.is_there(), status.is_quiet, status.releases) == (False, True, 0)
-    assert kept.said()[-1][1].startswith("the ballast was removed: brimline.ballast.bytes is 0")
+    assert kept.said()[-1][1].startswith("ballast removed: brimline.ballast.bytes is 0")
     assert ballast_document([status], kept.wanted) is None
 
 
@@ -199,7 +199,7 @@ def test_it_never_makes_a_disk_full(kept: Kept) -> None:
     assert kept.events() == ["ballast-waits"]
     document = ballast_document([waiting], kept.wanted)
     assert document is not None
-    assert document.volumes[0].does.startswith("no ballast at the moment: it is made as soon as 2.00 MiB")
+    assert document.volumes[0].does.startswith("no ballast yet: waiting for 2.00 MiB")
 
 
 def test_every_volume_has_one(kept: Kept) -> None:

@@ -33,12 +33,12 @@ def explained(
 
 
 def test_a_reserve_where_followers_fetch_past_the_gateway() -> None:
-    assert said(explained(), "reserve, because followers fetch from this broker past its gateway") is Weight.FINE
+    assert said(explained(), "reserve, because followers do not fetch through the gateway") is Weight.FINE
 
 
 def test_skip_where_they_fetch_through_it() -> None:
     assert (
-        said(explained(THROUGH_IT, broker=REPLICATING), "skip, because followers fetch from this broker through")
+        said(explained(THROUGH_IT, broker=REPLICATING), "skip, because followers fetch through the gateway")
         is Weight.FINE
     )
 
@@ -46,8 +46,8 @@ def test_skip_where_they_fetch_through_it() -> None:
 @pytest.mark.parametrize(
     ("added", "broker", "why"),
     [
-        (f"{ENFORCING}brimline.follower.action=skip\n", FRONTED, "name the listener that the brokers use"),
-        (f"{ENFORCING}brimline.follower.action=fence\n", DIRECT, "no listener of this broker runs through a gateway"),
+        (f"{ENFORCING}brimline.follower.action=skip\n", FRONTED, "add the replication listener"),
+        (f"{ENFORCING}brimline.follower.action=fence\n", DIRECT, "no listener of this broker goes through a gateway"),
     ],
 )
 def test_a_wish_that_cannot_be_granted_is_a_problem(added: str, broker: str, why: str) -> None:
@@ -78,14 +78,14 @@ def test_whose_disks_are_seen_and_whose_are_not() -> None:
         }
     )
 
-    assert said(findings, "the disks of brokers 2, 3 can be seen") is Weight.FINE
+    assert said(findings, "the disks of brokers 2, 3 are known") is Weight.FINE
     assert said(findings, "broker 3 has no room: log dir /a is 95.0 % used") is Weight.WARNING
-    assert said(findings, "the disks of broker 4 are not known", "did not answer in time") is Weight.WARNING
-    assert said(findings, "the disks of broker 5 cannot be seen") is Weight.WARNING
+    assert said(findings, "disks of broker 4 unknown", "did not answer in time") is Weight.WARNING
+    assert said(findings, "the disks of broker 5 are unknown") is Weight.WARNING
 
 
 def test_nobody_answers() -> None:
-    assert said(explained(answers=SILENCE), "the other brokers' disks are not known") is Weight.PROBLEM
+    assert said(explained(answers=SILENCE), "other brokers' disks are unknown") is Weight.PROBLEM
     refusal = Failure(kind=FailureKind.NOT_AUTHORIZED, message="this principal needs DESCRIBE on the cluster")
     assert said(explained(answers=refusal), "needs DESCRIBE") is Weight.PROBLEM
 
@@ -93,8 +93,8 @@ def test_nobody_answers() -> None:
 def test_what_becomes_of_full_log_dirs_where_new_replicas_are_concerned() -> None:
     new = {**OTHERS, OWN: answer(described(500, cordoned=False), described(500, "/b", cordoned=True))}
 
-    assert said(explained(), "only Kafka 4.3 and later can cordon") is Weight.NOTE
-    assert said(explained(answers=new), "is cordoned while it is full") is Weight.FINE
+    assert said(explained(), "cordoning needs Kafka 4.3") is Weight.NOTE
+    assert said(explained(answers=new), "is cordoned: no new replicas while it is full") is Weight.FINE
     assert said(explained(answers=new), "cordoned now: /b") is Weight.NOTE
     assert said(explained(f"{ENFORCING}brimline.cordon=false\n", new), "brimline.cordon=false") is Weight.NOTE
 
@@ -109,9 +109,9 @@ def test_a_throttle_on_record_is_named_with_the_command_that_takes_it_away() -> 
 def test_shedding_is_told_where_it_is_switched_on_and_where_it_does_nothing() -> None:
     on = f"{ENFORCING}brimline.follower.shed=on\n"
 
-    assert said(explained(on), "replicas in sync are taken away from the full disk") is Weight.NOTE
+    assert said(explained(on), "in-sync replicas are removed from the full disk") is Weight.NOTE
     assert (
-        said(explained(f"{on}brimline.follower.action=fence\n"), "brimline.follower.shed=on does nothing", "fence")
+        said(explained(f"{on}brimline.follower.action=fence\n"), "brimline.follower.shed=on has no effect", "fence")
         is Weight.WARNING
     )
     assert not any("shed" in each.sentence for each in explained())

@@ -187,7 +187,7 @@ def test_a_reserve_refuses_nothing_before_it_has_to(tasked: Tasked, depth: Depth
     told = [followers for operation, followers in tasked.gateway.told if operation == "follower-fences" and followers]
     if refused is None:
         assert told == []
-        assert "go on, and are refused when less than 5.00 MiB is usable there (reserve)" in tasked.words()
+        assert "go on, refused below 5.00 MiB usable there (reserve)" in tasked.words()
     else:
         (followers,) = told
         assert [(row["topic"], row["partitions"]) for row in followers["3"]["topics"]] == [("orders", refused)]
@@ -206,7 +206,7 @@ def test_what_passes_unread_is_not_called_held_back(tasked: Tasked) -> None:
     after = tasked.step()
 
     assert [before.holds, leaking.holds, after.holds] == [True, False, True]
-    assert "fetches of a version that this gateway does not know pass unread" in said
+    assert "its fetches are of a version that this gateway does not know" in said
 
 
 def test_a_disk_that_comes_deeper_is_news(tasked: Tasked) -> None:
@@ -253,7 +253,7 @@ def test_what_cannot_be_done_is_said_and_not_tried(tasked: Tasked) -> None:
     tasked.step()
 
     assert tasked.gateway.told == []
-    assert "nothing is done: followers fetch from this broker past its gateway" in tasked.words()
+    assert "this cannot be done: followers do not fetch through the gateway" in tasked.words()
 
 
 def test_a_guard_that_observes_orders_nothing_and_says_what_it_would_do() -> None:
@@ -270,4 +270,4 @@ def test_a_follower_of_nothing_that_is_led_here_needs_no_order(tasked: Tasked) -
     tasked.step()
 
     assert tasked.gateway.told == []
-    assert f"broker 3 has no room: {WHY}; nothing there is led here" in tasked.words()
+    assert f"broker 3 has no room: {WHY}; no partition there is led here" in tasked.words()

@@ -160,9 +160,7 @@ def test_what_was_taken_away_is_told_with_the_command_that_puts_it_back() -> Non
     document = shed_document(report, "b:9092")
 
     assert document is not None
-    assert document.does == (
-        "2 replicas taken away because a disk of broker 3 was full, and not back: orders-0, orders-1"
-    )
+    assert document.does == ("2 replicas removed because a disk of broker 3 was full, not put back: orders-0, orders-1")
     (family,) = shed_families(report)
     assert (family.label_values, list(family.values)) == ((("3",),), [2])
     words = shlex.split(how_to_put_back(report.shed, "b:9092"))

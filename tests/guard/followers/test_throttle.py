@@ -83,7 +83,7 @@ def test_somebody_elses_throttle_is_named() -> None:
     tasked.task.step()
 
     assert tasked.task.report.held is None
-    assert "somebody else's replication throttle is set (leader.replication.throttled.rate=5)" in throttle_sentence(
+    assert "another replication throttle is set (leader.replication.throttled.rate=5)" in throttle_sentence(
         tasked.task.report
     )
 

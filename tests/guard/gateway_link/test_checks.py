@@ -89,7 +89,7 @@ def test_a_folder_that_is_there_and_ours_is_no_news(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "weight"), [(ENFORCING, Weight.PROBLEM), ("", Weight.WARNING)])
 def test_a_folder_that_is_not_there(mode: str, weight: Weight, tmp_path: Path) -> None:
-    assert said(check_state_dir(fronted(tmp_path / "none", mode)), "is no folder") is weight
+    assert said(check_state_dir(fronted(tmp_path / "none", mode)), "is not a folder") is weight
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -135,7 +135,7 @@ def test_a_gateway_that_runs_as_the_file_says(tmp_path: Path) -> None:
     (finding,) = check_gateway(fronted(tmp_path), running)
 
     assert finding.weight is Weight.FINE
-    assert "process 4711) with 7 connections" in finding.sentence
+    assert "process 4711), 7 connections" in finding.sentence
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_broker_that_does_not_answer_is_asked_again_soon(world: World) -> None
     wait = world.task.step()
 
     assert wait == 10.0
-    assert world.task.report.failure == "the broker was not surveyed: broker 1 is down"
+    assert world.task.report.failure == "the broker's state is unknown: broker 1 is down"
     world.survey_fails = None
     assert world.after(10).sent == 1
 

@@ -134,10 +134,10 @@ def test_the_line_names_the_partition_the_trickle_and_the_way_out(tasked: Tasked
     (_, paused), (_, resumed) = tasked.said()
     command = paused.partition(": echo ")[2]
     document = json.loads(command.split("'")[1])
-    assert paused.startswith(f"holds up the move of orders-0 into a, which is full ({KEY}=1); about 1 MiB every 11 s")
+    assert paused.startswith(f"pauses the move of orders-0 into a, which is full ({KEY}=1); about 1 MiB every 11 s")
     assert document["partitions"] == [{"topic": "orders", "partition": 0, "replicas": [1], "log_dirs": ["a"]}]
     assert "--bootstrap-server 127.0.0.1:9094 --cancel --preserve-throttles" in command
-    assert f"as it was before ({KEY}=20000000)" in resumed
+    assert f"restored ({KEY}=20000000)" in resumed
 
 
 @pytest.mark.parametrize(("full", "moving"), [("a", "b"), ("b", "a")])
@@ -232,7 +232,7 @@ def test_what_fails_is_named_once_and_tried_at_every_look(tasked: Tasked, proble
     assert held.is_held
     assert tasked.holder.acts == ["hold"] * 4
     assert tasked.events() == ["moves-failed", "moves-paused"]
-    assert tasked.said()[0][1].startswith(f"cannot hold up the move of orders-0 into a, which is full: {problem}")
+    assert tasked.said()[0][1].startswith(f"cannot pause the move of orders-0 into a, which is full: {problem}")
 
 
 def test_a_missing_permission_is_not_asked_for_at_every_look(tasked: Tasked) -> None:
@@ -263,7 +263,7 @@ def test_a_release_that_fails_is_tried_again(tasked: Tasked) -> None:
     assert tasked.step().is_quiet
     assert tasked.holder.acts == ["hold", "release", "release", "release"]
     assert tasked.events() == ["moves-paused", "moves-failed", "moves-resumed"]
-    assert "cannot let moves go on" in tasked.said()[1][1]
+    assert "cannot resume moves" in tasked.said()[1][1]
 
 
 def test_what_an_earlier_guard_left_is_let_go_on() -> None:
@@ -294,7 +294,7 @@ def test_one_that_observes_says_what_it_would_do() -> None:
     assert not report.is_held
     ((event, words),) = tasked.said()
     assert event == "observe"
-    assert words.startswith(f"would hold up the move of orders-0 into a, which is full ({KEY}=1); make room there")
+    assert words.startswith(f"would pause the move of orders-0 into a, which is full ({KEY}=1); make room there")
 
 
 def test_one_that_observes_lets_go_on_what_was_held_up_before() -> None:
@@ -312,7 +312,7 @@ def test_a_pause_by_somebody_else_is_told_as_theirs(tasked: Tasked) -> None:
     tasked.disks_are(a=FULL)
     tasked.step()
 
-    assert "(set by somebody else, and left alone)" in tasked.said()[0][1]
+    assert "(set by someone else, left unchanged)" in tasked.said()[0][1]
 
 
 def test_a_hundred_moves_are_one_line_of_bounded_length(tasked: Tasked) -> None:
@@ -322,5 +322,5 @@ def test_a_hundred_moves_are_one_line_of_bounded_length(tasked: Tasked) -> None:
 
     ((_, words),) = tasked.said()
     assert "orders-9 and 90 more into a" in words
-    assert "(and likewise for the others)" in words
+    assert "(the others likewise)" in words
     assert len(words) < 2000

@@ -60,7 +60,7 @@ def test_what_another_guard_protects_stays(guarded: Guarded, broker: SmallBroker
     report = guarded.run(600)
 
     assert trimmed(broker) == {"orders"}
-    assert report.brakes == ("the brakes of the guards of broker 2 are stricter in part, and count here too",)
+    assert report.brakes == ("stricter brakes of the guards of broker 2 apply here too",)
 
 
 def test_own_brakes_ask_nobody(guarded: Guarded, broker: SmallBroker, clock: TickingClock) -> None:
@@ -92,7 +92,7 @@ def test_a_pause_of_another_guard_holds_until_it_ends(
     assert paused.pause.who == "root on broker 2"
     assert SmallLock.holder is None, "whoever shares the volume may go on"
     assert len(guarded.said("reclaim-paused")) == 1
-    assert "brimline reclaim resume on broker 2 ends it" in guarded.said("reclaim-paused")[0]["message"]
+    assert "end it: brimline reclaim resume on broker 2" in guarded.said("reclaim-paused")[0]["message"]
 
     broker.notes = {TWO: left(clock)}
     after = guarded.run(600)
@@ -117,7 +117,7 @@ def test_a_pause_in_the_middle_of_a_cycle_stops_the_next_batch(
     sent = sum(map(len, broker.requests))
     why = [trim.why for entry in guarded.entries() if isinstance(entry, GivenUp) for trim in entry.trims]
     assert sent == 1, "one batch, which was on its way"
-    assert why == ["paused by root on broker 2: a replay (brimline reclaim resume on broker 2 ends it)"]
+    assert why == ["paused by root on broker 2: a replay (end it: brimline reclaim resume on broker 2)"]
 
 
 def test_what_was_known_counts_while_nobody_answers_and_a_note_grows_old(
@@ -137,8 +137,7 @@ def test_what_was_known_counts_while_nobody_answers_and_a_note_grows_old(
     assert (known.policy.min_retention_ms, list(known.peers.unknown)) == (7, [])
     assert old.policy.min_retention_ms == 0
     assert list(old.peers.unknown) == [
-        "the brakes of the guards of broker 2 are not known, and do not count here: "
-        "no permission: this principal needs DESCRIBE"
+        "brakes of the guards of broker 2 unknown, not applied here: no permission: this principal needs DESCRIBE"
     ]
 
 
@@ -152,7 +151,7 @@ def test_a_note_that_cannot_be_read_stops_nobody_and_is_told(
 
     assert trimmed(broker) == {"bills", "orders"}
     assert len(report.brakes) == 1
-    assert report.brakes[0].startswith("the brakes of the guards of broker 2 are not known, and do not count here: ")
+    assert report.brakes[0].startswith("brakes of the guards of broker 2 unknown, not applied here: ")
 
 
 def test_who_was_refused_once_is_not_waited_for_again(guarded: Guarded, broker: SmallBroker) -> None:

@@ -107,16 +107,16 @@ def test_without_a_ceiling_there_is_no_such_part(report: ReclaimReport, guarded:
 def test_status_says_what_is_done(report: ReclaimReport, guarded: Guarded) -> None:
     text = status_text(report, guarded.settings)
 
-    assert "Reclaim  ceiling of 50 %" in text
+    assert "Reclaim  ceiling 50 %" in text
     assert "waiting-for-space" in text
-    assert "enough is on its way out (2 whose files are to go)" in text
+    assert "deletions in progress cover it (2 deletions in progress)" in text
 
 
 def test_status_shouts_where_nothing_can_be_done(report: ReclaimReport, guarded: Guarded) -> None:
     troubled = replace(report, doing=Doing.NOT_RECORDED, problem="the disk of the ledger is full")
     shown = reclaim_document([troubled], guarded.settings, 0.0)
 
-    assert "NOTHING IS DELETED" in status_text(troubled, guarded.settings)
+    assert "the ledger cannot be written" in status_text(troubled, guarded.settings)
     assert shown is not None
     assert shown.devices[0].troubled
 
@@ -142,8 +142,8 @@ def test_there_are_words_for_everything(report: ReclaimReport, doing: Doing) -> 
 def test_the_start_says_what_the_ceiling_means(guarded: Guarded) -> None:
     settings = guarded.settings
 
-    assert "it deletes the oldest segments" in ceiling_sentence(settings)
-    assert "would delete" in ceiling_sentence(replace(settings, is_applied=False))
+    assert "deletes the oldest segments above it" in ceiling_sentence(settings)
+    assert "plans only" in ceiling_sentence(replace(settings, is_applied=False))
 
 
 # The keys ------------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_a_pattern_that_loses_its_backslash_is_refused() -> None:
     (problem,) = problems("brimline.reclaim.protected.topics=audit-\\d+\n")
     found = config("brimline.reclaim.protected.topics=audit-\\\\d+\n")
 
-    assert problem.endswith("a properties file drops the backslash before d: write two of them, as in \\\\d")
+    assert problem.endswith("a properties file drops the backslash before d: write two, as in \\\\d")
     assert ReclaimSettings.of(found).policy.protected_topics == (r"audit-\d+",)
 
 
@@ -216,5 +216,5 @@ def test_status_says_what_others_have_to_do_with_the_brakes(guarded: Guarded, re
     )
 
     assert "PAUSED" in told
-    assert "paused by root on broker 2: an audit (brimline reclaim resume on broker 2 ends it)" in told
+    assert "paused by root on broker 2: an audit (end it: brimline reclaim resume on broker 2)" in told
     assert "others are stricter" in told

@@ -64,23 +64,23 @@ def test_no_more_goes_than_is_needed_now() -> None:
     [
         (DISK.without("orders"), "it is not in /data/a any more"),
         (DISK.with_log(replace(ORDERS, life=2)), "the topic orders was deleted and recreated since"),
-        (DISK.with_log(replace(ORDERS, log_start=200)), "its log start is 200 already: there is nothing to ask for"),
-        (DISK.with_log(replace(ORDERS, log_start=450)), "its log start is 450 already"),
+        (DISK.with_log(replace(ORDERS, log_start=200)), "its log start is already 200: nothing to do"),
+        (DISK.with_log(replace(ORDERS, log_start=450)), "its log start is already 450"),
         (DISK.with_log(replace(ORDERS, first_base=50, log_start=50)), "none of its segments begins at 200 now"),
-        (DISK.with_log(replace(ORDERS, views=Views.SEGMENTS_MISSING)), "the broker counts fewer bytes"),
-        (DISK.with_log(replace(ORDERS, rules=None)), "the topic's configuration is not known"),
+        (DISK.with_log(replace(ORDERS, views=Views.SEGMENTS_MISSING)), "some segments were deleted since the scan"),
+        (DISK.with_log(replace(ORDERS, rules=None)), "topic configuration unknown"),
         (DISK.with_log(replace(ORDERS, rules=replace(UNLIMITED, is_tiered=True))), "a tiered topic"),
         (DISK.with_log(replace(ORDERS, rules=CleanupRules(deletes=False, compacts=True))), "a compacted topic"),
         (
             replace(DISK, policy=ReclaimPolicy(ceiling_percent=80, protected_topics=("ord.*",))),
-            "a topic that the operator protects",
+            "protected (brimline.reclaim.protected.topics)",
         ),
         (
             replace(DISK, policy=ReclaimPolicy(ceiling_percent=80, min_retention_ms=10**9)),
             "younger than brimline.reclaim.min.retention.ms",
         ),
-        (replace(DISK, used=80), "the device is not used beyond its ceiling"),
-        (replace(DISK, policy=ReclaimPolicy()), "there is no ceiling"),
+        (replace(DISK, used=80), "the device is below its ceiling"),
+        (replace(DISK, policy=ReclaimPolicy()), "no ceiling"),
     ],
 )
 def test_what_is_not_true_any_more_is_left_out_with_its_reason(later: ADisk, why: str) -> None:
@@ -104,7 +104,7 @@ def test_a_log_start_that_has_gone_back_is_no_reason_to_take_more() -> None:
 
     still = recheck(trims, DISK.survey())
 
-    assert reasons(still)["orders"] == "its log start is back at 0: more would go than from 100 on, as was planned"
+    assert reasons(still)["orders"] == "its log start is back at 0: more would be deleted than was planned (from 100)"
 
 
 def test_a_log_dir_that_is_gone_is_named() -> None:
@@ -161,5 +161,5 @@ def test_a_plan_of_another_broker_is_refused(broker: int, cluster: str) -> None:
     )
     refuse_other_cluster(plan, BrokerId(1), "abc")
 
-    with pytest.raises(BadInput, match="the plan is for broker 1 of the cluster abc; this is broker"):
+    with pytest.raises(BadInput, match="the plan is for broker 1 of cluster abc; this is broker"):
         refuse_other_cluster(plan, BrokerId(broker), cluster)

@@ -110,7 +110,7 @@ def test_kafka_python_sends_what_a_file_holds(tmp_path: Path) -> None:
         (401, "{}", "answered 401 Unauthorized"),
         (200, "no json", "did not answer with a token"),
         (200, "{}", "did not answer with a token"),
-        (200, '{"access_token": "two words"}', "holds is none"),
+        (200, '{"access_token": "two words"}', "holds none"),
     ],
 )
 def test_an_endpoint_without_a_token_is_named(endpoint: Endpoint, status: int, body: str, why: str) -> None:
@@ -138,7 +138,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ({"sasl_oauthbearer_token_endpoint_url": "ftp://x"}, "https:, http: or file:"),
         (
             {"sasl_oauthbearer_token_endpoint_url": "https://x", "sasl_jaas_config": f"{MODULE} ;"},
-            "no client is named",
+            "no client id",
         ),
         (
             {"sasl_oauthbearer_token_endpoint_url": "file:/t", "sasl_login_callback_handler_class": "our.Own"},

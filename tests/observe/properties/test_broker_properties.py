@@ -48,7 +48,7 @@ def test_duplicates_collapse_with_a_warning() -> None:
 def test_a_cluster_with_zookeeper_is_named_as_unsupported(text: str, *, is_named: bool) -> None:
     _, reader = read(text)
 
-    assert any("ZooKeeper is not supported" in warning for warning in reader.warnings) is is_named
+    assert any("ZooKeeper clusters are not supported" in warning for warning in reader.warnings) is is_named
 
 
 def test_a_relative_log_dir_is_refused_by_name_without_the_brokers_directory() -> None:

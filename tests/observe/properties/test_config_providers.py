@@ -50,7 +50,7 @@ def test_a_variable_that_is_not_set_says_whose_environment_it_must_be_in() -> No
 
     assert "line 3" in problem
     assert "NODE" in problem
-    assert "guard's own environment" in problem
+    assert "guard's environment" in problem
 
 
 def test_any_other_provider_is_refused_by_name() -> None:

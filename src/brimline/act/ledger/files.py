@@ -41,7 +41,7 @@ _CHECKSUM_LENGTH = len(_CHECKSUM % 0)
 
 
 class BadLine(ValueError):
-    """A line that is no entry. ``is_whole``: it was written so, by another version; else it is damaged or cut short."""
+    """A line that is no entry. ``is_whole``: it was written so, by another version; else it is damaged or truncated."""
 
     def __init__(self, message: str, *, is_whole: bool) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ def read_line(line: bytes) -> Recorded:
     """Raises ``BadLine``. ``line`` is without its newline."""
     body = line[:-_CHECKSUM_LENGTH]
     if not body or line[len(body) :] != _CHECKSUM % crc32(body):
-        raise BadLine("damaged or cut short", is_whole=False)
+        raise BadLine("damaged or truncated", is_whole=False)
     try:
         fields = Fields(read_json(object, body + b"}"))
         version = fields.number("v")
@@ -68,7 +68,7 @@ def read_line(line: bytes) -> Recorded:
             return Recorded(sequence=fields.number("seq"), at=read_time(fields.text("at")), entry=entry_of(fields))
     except (ValueError, KeyError, IndexError) as error:
         raise BadLine(f"no entry that this version knows ({error!r})", is_whole=True) from error
-    raise BadLine(f"written by a later Brimline (version {version} of the format)", is_whole=True)
+    raise BadLine(f"written by a later Brimline (format version {version})", is_whole=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def read_history(files: LedgerFiles, since: datetime | None = None) -> Iterator[
     try:
         current = os.fdopen(open_state(files.current, os.O_RDONLY), "rb")
     except FileNotFoundError:
-        raise BrimlineError(f"there is no ledger yet: {files.current} does not exist") from None
+        raise BrimlineError(f"no ledger yet: {files.current} does not exist") from None
     except OSError as error:
         raise BrimlineError(f"{files.current} cannot be read: {error.strerror}") from error
     with current:

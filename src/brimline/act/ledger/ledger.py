@@ -72,7 +72,7 @@ class PauseFile:
 ROTATE_AT = Bytes(8 << 20)
 _FOLDER_MODE = 0o750
 _OURSELVES = "brimline"
-_LOOK_AT_IT = "what they said is not known; look with brimline ledger, then brimline reclaim resume"
+_LOOK_AT_IT = "they cannot be read; check brimline ledger, then run brimline reclaim resume"
 _LOCK_TRIES = 50
 _LOCK_WAIT = 0.1
 
@@ -175,11 +175,11 @@ class Ledger:
             lines = read_lines(os.pread(fd, size - self._position, self._position))
         except BadLine as bad:
             raise NotRecorded.since(
-                f"{self.files.current} has an entry that is {bad}: use that version, or move the file away, and with "
-                "it the memory of what is under way"
+                f"{self.files.current} has an entry that is {bad}: use that version, or move the file away "
+                "(deletions in progress are then no longer tracked)"
             ) from bad
         if lines.damaged:
-            self.warnings.append(f"{self.files.current}: {lines.damaged} damaged lines count for nothing")
+            self.warnings.append(f"{self.files.current}: {lines.damaged} damaged lines ignored")
         for number, recorded in enumerate(lines.recorded):
             if lines.damaged and number == lines.entries_before_damage:
                 self.state.is_damaged = True
@@ -191,8 +191,8 @@ class Ledger:
             os.ftruncate(fd, self._position)
             os.fsync(fd)
             self.warnings.append(
-                f"{self.files.current}: the last {size - self._position} bytes were cut short by a crash and are taken "
-                "away; nothing was done because of them"
+                f"{self.files.current}: removed the last {size - self._position} bytes, cut short by a crash; "
+                "nothing was done because of them"
             )
         if self.state.is_damaged and self.state.pause is None:
             # As an entry, so that a rotation carries it on
@@ -227,4 +227,4 @@ class Ledger:
             self._next_rotation = len(carried) + self._rotate_at
         except OSError as error:
             self._next_rotation = self._position + self._rotate_at
-            self.warnings.append(f"{self.files.current} cannot be rotated ({error.strerror}): it goes on growing")
+            self.warnings.append(f"{self.files.current} cannot be rotated ({error.strerror}): it keeps growing")

@@ -91,7 +91,7 @@ def _number(value: object) -> int:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{value!r} is not text")
     return value
 
 

@@ -110,7 +110,7 @@ class Pause:
     @property
     def ends_by(self) -> str:
         """What to do, to a sentence; empty where this broker's own command does."""
-        return "" if self.broker is None else f" (brimline reclaim resume on broker {self.broker} ends it)"
+        return "" if self.broker is None else f" (end it: brimline reclaim resume on broker {self.broker})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

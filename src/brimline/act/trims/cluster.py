@@ -85,7 +85,7 @@ def _now(
     if leader is None:
         return _passing("it has no leader")
     if config is None or isinstance(config, Failure):
-        return _of_failure(config or Failure(kind=FailureKind.KAFKA_ERROR, message="its configuration is not known"))
+        return _of_failure(config or Failure(kind=FailureKind.KAFKA_ERROR, message="its configuration is unknown"))
     log_start, high_watermark = starts.get(partition), ends.get(partition)
     last_stable = None if stable is None else stable.get(partition)
     for offset in (log_start, high_watermark, last_stable):

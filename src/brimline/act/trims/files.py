@@ -42,7 +42,7 @@ def files_left(trims: Sequence[PlannedTrim]) -> list[Left]:
             finally:
                 os.close(root)
         except OSError as error:
-            message = f"{log_dir} cannot be looked at ({error.strerror}): what is left of the segments is not known"
+            message = f"{log_dir} cannot be read ({error.strerror}): remaining segments unknown"
             raise ObservationFailed(Failure(kind=FailureKind.UNREADABLE, message=message)) from error
     return [left[number] for number in range(len(trims))]
 

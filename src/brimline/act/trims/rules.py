@@ -90,11 +90,11 @@ def judge(
     if isinstance(now, Problem):
         return now
     if now.topic_id != planned.topic_id:
-        return _final(f"topic {planned.partition.topic} was deleted and recreated since: this is another one")
+        return _final(f"topic {planned.partition.topic} was deleted and recreated since")
     if now.is_tiered:
-        return _final("the topic has become a tiered one: a trim would destroy its remote data, too")
+        return _final("the topic is tiered now: a trim would delete its remote data too")
     if _DELETE not in now.cleanup_policy:
-        return _final("the topic is only compacted by now (cleanup.policy): Kafka trims no such topic")
+        return _final("the topic is compacted only now (cleanup.policy): Kafka cannot trim it")
     if now.log_start >= planned.target:
         return TrimVerdict.IS_THERE if left.files else TrimVerdict.IS_GONE
     if now.high_watermark < planned.target:
@@ -115,12 +115,12 @@ def refusal(error: KafkaError, partition: TopicPartition) -> Problem:
 
 
 _FINAL = {
-    OFFSET_OUT_OF_RANGE: "the leader has no such offset (OFFSET_OUT_OF_RANGE): its log is shorter than it was",
+    OFFSET_OUT_OF_RANGE: "the leader has no such offset (OFFSET_OUT_OF_RANGE): its log is shorter than planned for",
     UNKNOWN_TOPIC_OR_PARTITION: "the topic {topic} is gone",
-    INVALID_TOPIC: "the topic {topic} is one of Kafka's own, which cannot be trimmed (INVALID_TOPIC_EXCEPTION)",
+    INVALID_TOPIC: "the topic {topic} is internal and cannot be trimmed (INVALID_TOPIC_EXCEPTION)",
     TOPIC_AUTHORIZATION_FAILED: "no permission: this principal needs DESCRIBE and DELETE on the topic {topic}",
     CLUSTER_AUTHORIZATION_FAILED: "no permission: this principal is refused by the cluster",
-    POLICY_VIOLATION: "the topic {topic} is only compacted (POLICY_VIOLATION): Kafka trims no such topic",
+    POLICY_VIOLATION: "the topic {topic} is compacted only (POLICY_VIOLATION): Kafka cannot trim it",
 }
 _PASSING = {
     NOT_LEADER_OR_FOLLOWER: "its leader has moved",

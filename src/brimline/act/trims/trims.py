@@ -129,7 +129,7 @@ class TrimExecutor:
             if isinstance(left, Left) and not left.files:
                 gone.append(self._freed(number))
             elif waited > self._pace.space_patience:
-                why = f"its log start is there, but its files are not gone after {human_span(waited)}"
+                why = f"its log start has moved, but its files remain after {human_span(waited)}"
                 abandoned.append(self._given_up(number, why))
         self._record(gone, abandoned)
 
@@ -286,13 +286,13 @@ class TrimExecutor:
         if not problem.may_pass:
             yield self._given_up(number, problem.why)
         elif lasted > self._pace.patience:
-            yield self._given_up(number, f"{problem.why}, and has been so for {human_span(lasted)}")
+            yield self._given_up(number, f"{problem.why}, for {human_span(lasted)}")
 
     def _asked_too_often(self, number: TrimNumber, now: PartitionNow) -> str | None:
         requests = self.cycle.trims[number].requests
         if requests < self._pace.most_requests:
             return None
-        return f"it was asked for {requests} times, and its log start is still, or again, {now.log_start}"
+        return f"requested {requests} times, its log start is still {now.log_start}"
 
     def _freed(self, number: TrimNumber) -> FreedTrim:
         return FreedTrim(number=number, freed_bytes=self._freed_bytes(number))

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
 DESCRIPTION = """\
-Take a snapshot of every broker of a cluster for the fleet's tables, through the ordinary admin protocol.
+Take a snapshot of every broker of a cluster for the fleet's tables, through the admin protocol.
 
-Volumes, replicas, configurations and remote sizes; nothing needs to be installed near a broker. What only the files
-tell (segments, so reclaim plans) comes from guards: set brimline.landing.uri in a broker's properties.
+Volumes, replicas, configurations and remote sizes; nothing needs to be installed near a broker. Segments,
+which reclaim plans need, come from guards only: set brimline.landing.uri in a broker's properties.
 """
 EPILOG = """\
 examples:
@@ -31,7 +31,7 @@ examples:
 exit codes:
   0    done; a snapshot of every broker is in the landing place
   1    no snapshot: wrong usage or input, no answer from the cluster, or a landing place that cannot be written to
-  3    partial: some brokers did not answer, or some snapshots could not be put down; the others were
+  3    partial: some brokers did not answer, or some snapshots could not be written; the others were
   130  interrupted from the keyboard
 """
 
@@ -50,7 +50,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         help="where the snapshots go: a folder, or a URI that pyarrow opens (required)",
     )
     add("--broker-list", action=Once, type=broker_ids, metavar="IDS", help="only these broker ids (default: all)")
-    add("--interval", type=seconds_above_zero, metavar="SECONDS", help="again and again, this often (default: once)")
+    add("--interval", type=seconds_above_zero, metavar="SECONDS", help="repeat at this interval (default: once)")
     add(
         "--times",
         type=whole_number("a number of times", least=1),

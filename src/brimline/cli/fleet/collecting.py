@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def collect(args: Namespace, connect: Connect = Admin, sleep: Callable[[float], None] = time.sleep) -> int:
     """Once, or at an interval: then a round that fails is told, and the next one comes all the same."""
     if args.times is not None and args.interval is None:
-        raise BadInput("--times goes with --interval")
+        raise BadInput("--times needs --interval")
     config = client_config(args)
     worst, rounds = ExitCode.DONE, 0
     while True:

@@ -12,38 +12,42 @@ if TYPE_CHECKING:
 
 _DAYS = whole_number("a number of days", most=36_500)
 DESCRIPTION = """\
-Say what the upkeep of a warehouse would remove; with --apply, do it: thin out old history, remove landed files that
-were taken in and are needed no more, make small data files large, and remove the data files of old table versions.
+Show what upkeep of a warehouse would remove; with --apply, do it: thin out old history, remove landed files that were
+ingested and are no longer needed, merge small data files, and remove data files of old table versions.
 
-Each broker's newest snapshot with segments stays whatever its age, and so do quarantined files. Without --apply nothing
-is changed.
+Each broker's newest snapshot with segments is kept at any age, and so are quarantined files. Without --apply nothing is
+changed.
 """
 EPILOG = """\
 examples:
   brimline fleet maintain --warehouse /data/warehouse
   brimline fleet maintain --warehouse /data/warehouse --apply
-      once a day, say, between two runs: it waits for none, and refuses while one is at work
+      for example once a day; it refuses while a run is in progress
 
 exit codes:
-  0    said, or done
-  1    nothing done: wrong usage, no Spark, or a run is at work on the warehouse
-  130  interrupted; the next one does what is left"""
+  0    shown, or done
+  1    nothing done: wrong usage, no Spark, or a run in progress on the warehouse
+  130  interrupted; the next one does the rest"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
         "maintain",
-        help="compact the tables, thin out history, remove what is needed no more",
+        help="compact tables, thin out history, remove what is no longer needed",
         description=DESCRIPTION,
         epilog=EPILOG,
     )
     parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
-    parser.add_argument("--apply", action="store_true", help="do it (default: only say what would be done)")
-    parser.add_argument("--raw-days", type=_DAYS, default=7, metavar="N", help="all snapshots for so long (default: 7)")
+    parser.add_argument("--apply", action="store_true", help="do it (default: only show what would be done)")
     parser.add_argument(
-        "--hourly-days", type=_DAYS, default=180, metavar="N", help="one in an hour for so long (default: 180)"
+        "--raw-days", type=_DAYS, default=7, metavar="N", help="keep all snapshots this long (default: 7)"
     )
-    parser.add_argument("--landing-days", type=_DAYS, default=2, metavar="N", help="landed files (default: 2)")
+    parser.add_argument(
+        "--hourly-days", type=_DAYS, default=180, metavar="N", help="keep one snapshot an hour this long (default: 180)"
+    )
+    parser.add_argument(
+        "--landing-days", type=_DAYS, default=2, metavar="N", help="keep landed files this long (default: 2)"
+    )
     add_session_options(parser)
     add_debug_and_version(parser)
     parser.set_defaults(func=run)

@@ -95,8 +95,8 @@ def _forecast(args: argparse.Namespace) -> "Mapping[str, Any]":
     rows = [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
     found = [row for row in rows if args.volume in (row["device"], *str(row["log_dirs_of_device"]).split(", "))]
     if not found:
-        raise FleetError(f"no forecast of {args.volume}: look at brimline fleet show forecast")
+        raise FleetError(f"no forecast of {args.volume}: see brimline fleet show forecast")
     if len(found) > 1:
         where = ", ".join(f"broker {row['broker_id']} of {row['cluster_id']}" for row in found[:3])
-        raise FleetError(f"{len(found)} volumes match {args.volume} ({where}): say which by --broker and --cluster")
+        raise FleetError(f"{len(found)} volumes match {args.volume} ({where}): choose with --broker and --cluster")
     return found[0]

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
 DESCRIPTION = """\
-Take in the snapshots that have landed, and make every table anew, in one Spark session.
+Ingest the landed snapshots and recreate every table, in one Spark session.
 
-It goes on where it was: every snapshot is taken in exactly once, however often a run is interrupted or killed, and a
-table is the old one until the new one is whole. Files that cannot be used are named in the table quarantine, with the
-reason, and disturb nothing. The first run fetches Delta's jars into the cache of this user.
+It resumes where it stopped: every snapshot is ingested exactly once, even if a run is interrupted or killed, and tables
+are replaced atomically. Files that cannot be used are listed in the table quarantine, with the reason. The first run
+downloads Delta's jars into this user's cache.
 """
 EPILOG = """\
 where it runs:
@@ -30,19 +30,19 @@ examples:
 
 exit codes:
   0    done
-  1    nothing done: wrong usage or input, no Spark, or another run is at work on the warehouse
-  3    partial: a step failed and is named; the other tables are new
-  130  interrupted; the next run goes on where this one was"""
+  1    nothing done: wrong usage or input, no Spark, or another run in progress on the warehouse
+  3    partial: a step failed and is named; the other tables were updated
+  130  interrupted; the next run resumes there"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
-        "run", help="take in what has landed, and make every table anew", description=DESCRIPTION, epilog=EPILOG
+        "run", help="ingest landed snapshots and recreate every table", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument("--landing", required=True, metavar="PLACE", help="where the snapshots land (required)")
     parser.add_argument("--warehouse", required=True, metavar="PLACE", help=WAREHOUSE_HELP)
     parser.add_argument(
-        "--every", type=span_seconds, metavar="SPAN", help="again and again, such as 5m (default: once)"
+        "--every", type=span_seconds, metavar="SPAN", help="repeat at this interval, such as 5m (default: once)"
     )
     add_session_options(parser)
     add_debug_and_version(parser)

@@ -18,7 +18,7 @@ Without a table: which tables there are, what each answers, and how many rows it
 """
 EPILOG = """\
 outputs:
-  table  for people: bytes and times as people write them, as many columns as fit (the default on a terminal)
+  table  for people, as many columns as fit (the default on a terminal)
   json   an array of objects, a row per line; unknown is null
   csv    with a header; unknown is empty (the default in a pipe or a file)
 
@@ -31,7 +31,7 @@ examples:
 exit codes:
   0    shown
   1    no such table or column, or it cannot be read
-  141  the reader of the output went away"""
+  141  the output was closed early"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -43,22 +43,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument("--cluster", metavar="ID", help="only rows of this cluster")
     parser.add_argument("--broker", type=int, metavar="ID", help="only rows of this broker")
     parser.add_argument("--topic", metavar="NAME", help="only rows of this topic")
-    parser.add_argument("--columns", type=names, default=(), metavar="NAMES", help="these columns, with commas")
+    parser.add_argument("--columns", type=names, default=(), metavar="NAMES", help="these columns, comma-separated")
     parser.add_argument(
         "--sort",
         type=_order,
         default=(),
         metavar="NAMES",
-        help="by these columns, with commas; name:desc descends, name:asc is the default",
+        help="by these columns, comma-separated; name:desc for descending order",
     )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--limit",
         type=whole_number("a number of rows"),
         metavar="N",
-        help=f"so many rows (default: {_AS_MANY} in a table, else all)",
+        help=f"number of rows to show (default: {_AS_MANY} in a table, else all)",
     )
-    shown.add_argument("--all", action="store_true", help="all rows in a table, too")
+    shown.add_argument("--all", action="store_true", help="all rows, in a table too")
     parser.add_argument("--output", choices=("table", "json", "csv"), help="see below")
     add_debug_and_version(parser)
     parser.set_defaults(func=run)
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             write_list(tables, out, output)
         return ExitCode.DONE
     if args.table not in [table.value for table in Table]:
-        raise FleetError(f"there is no table {args.table}: choose one of {', '.join(table.value for table in Table)}")
+        raise FleetError(f"no table {args.table}: choose one of {', '.join(table.value for table in Table)}")
     equal = {"cluster_id": args.cluster, "broker_id": args.broker, "topic": args.topic}
     limit = _AS_MANY if output == "table" and args.limit is None and not args.all else args.limit
     look = TableLook(

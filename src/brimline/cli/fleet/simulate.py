@@ -24,9 +24,9 @@ _PERCENT = whole_number("a whole number from 0 to 100", most=100)
 _DAYS = whole_number(f"a number of days from 0 to {_MOST_DAYS}", most=_MOST_DAYS)
 _PROCESSES = whole_number("a number of processes", least=1, most=9_999)
 DESCRIPTION = """\
-What if the limits were others? From the newest segments of every broker, and from how fast its logs grow: what
-retention and a ceiling would delete, which Produce would be refused, from which day on, and how old the oldest record
-of every topic would be at the end. Nothing is changed, and no Spark is needed.
+What other limits would do: what retention and a ceiling would delete, what Produce would be refused from which day on,
+and how old the oldest record of every topic would be at the end. Estimated from the newest segments of every broker and
+from how fast its logs grow. Nothing is changed, and no Spark is needed.
 
 Limits that are not given are as every broker has them. What comes is an estimate, and so are ages: a segment tells when
 its newest record was made, and how long it took to fill follows from the log's growth. A day is the step, so ages at
@@ -41,13 +41,13 @@ examples:
       a pattern for whole names of topics, and retention.bytes, retention.ms, or both: 200GB, 30d, '200GB|30d'
   brimline fleet simulate --warehouse /data/warehouse --ceiling 80 --plan-out plans/
   brimline reclaim --config /etc/kafka/server.properties --apply --plan plans/Zs3Y...-1.json --ceiling 80
-      a file for every broker that has something to delete now; it deletes what is still true by then
+      a plan file for every broker with something to delete now; reclaim deletes what is still true of it
 
 exit codes:
   0    shown
   1    wrong usage, or there is nothing to simulate
   3    shown, but the snapshots of some brokers could not be used: they are named
-  141  the reader of the output went away"""
+  141  the output was closed early"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -84,9 +84,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         "--processes",
         type=_PROCESSES,
         metavar="N",
-        help="at work side by side (default: one for each core; for a small fleet, one)",
+        help="parallel processes (default: one per core; one for a small fleet)",
     )
-    add("--master", metavar="URL", help="let Spark do it: local[N], spark://host:port or sc://host:port")
+    add("--master", metavar="URL", help="run it on Spark: local[N], spark://host:port or sc://host:port")
     add_top(parser, "topics")
     add("--output", choices=("table", "json"), default="table", help="for people or for programs; json has all topics")
     add_debug_and_version(parser)
@@ -104,12 +104,12 @@ def run(args: argparse.Namespace) -> int:
     from brimline.model import BadInput
 
     if args.plan_out is not None and args.ceiling is None:
-        raise BadInput("--plan-out writes the plan of a ceiling: say which, by --ceiling")
+        raise BadInput("--plan-out needs --ceiling")
     limits = {"ceiling_percent": args.ceiling, "max_used_percent": args.max_used, "retention": tuple(args.retention)}
     what_if = WhatIf(**limits, days=args.days)
     files = [file for file in newest_files(args.warehouse) if _is_meant(file, args)]
     if not files:
-        raise BadInput("no broker with segments in the warehouse is meant: look at brimline fleet show newest")
+        raise BadInput("no broker with segments matches: see brimline fleet show newest")
     found = _simulated(files, what_if, args)
     with writing_to(sys.stdout, utf_8=args.output != "table") as out:
         if args.output == "json":

@@ -40,11 +40,11 @@ def _sum_lines(found: Simulation) -> Iterator[Text]:
     refused = sum(device.refused_bytes for device in found.devices)
     today = sum(topic.by_ceiling_today_bytes for topic in found.topics)
     yield Text(f"  retention deletes  {human_bytes(by_retention)}")
-    at_once = f", {human_bytes(today)} of it at once" if today else ""
+    at_once = f", {human_bytes(today)} of it today" if today else ""
     whose = ", each broker by its own plan" if by_ceiling else ""
     yield Text(f"  ceilings delete    {human_bytes(by_ceiling)}{whose}{at_once}", "yellow" if by_ceiling else "")
     if found.freed_today_bytes:
-        yield Text(f"  freed at once      {human_bytes(found.freed_today_bytes)}, on all replicas of what they delete")
+        yield Text(f"  freed today        {human_bytes(found.freed_today_bytes)}, on all replicas of what they delete")
     yield Text(f"  Produce refused    {human_bytes(refused)}", "red" if refused else "")
 
 
@@ -96,9 +96,9 @@ def _device_lines(found: Simulation, glyphs: Glyphs) -> Iterator[Text]:
         yield Text(f"  {glyphs.ellipsis} and {counted(rest, 'more volume')}: --output json", "dim")
     unknown = sum(device.used_bytes is None for device in found.devices)
     if unknown:
-        yield Text(f"  {counted(unknown, 'volume')} of unknown size: neither ceiling nor fence was simulated", "yellow")
+        yield Text(f"  {counted(unknown, 'volume')} of unknown size: not simulated", "yellow")
     if not devices:
-        yield Text("  no volume would refuse Produce, and every ceiling would be held", "green")
+        yield Text("  no Produce refused, every ceiling held", "green")
 
 
 def _size(size: int) -> str:

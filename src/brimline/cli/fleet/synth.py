@@ -17,35 +17,34 @@ _FIRST_YEAR, _LAST_YEAR = 2011, 2200  # of Kafka, and of what a plan can count w
 _TO_LINE_START_AND_CLEAR = "\r\x1b[K"
 
 DESCRIPTION = """\
-Make up a fleet and put its snapshots into a landing place, as if its guards had: to try the fleet's tables before
-anything is connected, and to measure them at any size.
+Write the snapshots of a synthetic fleet into a landing place, to try the fleet's tables without a cluster and to
+measure them at any size.
 
-A few topics carry most of the traffic; it has the rhythm of days and weeks, grows, and changes at once. Logs are held
-by time, by size, by the remote store, by compaction, or by nothing. Topics come and go, a disk fails, one is made
-larger, somebody leaves a large file on another, uploads stall, replicas move. All replicas of a partition tell the same
-offsets. The newest snapshot of each broker has segments; those before it have volumes and replicas.
+A few topics carry most of the traffic, with daily and weekly rhythm, growth and jumps. Logs are limited by time, size,
+the remote store, compaction, or nothing. Topics come and go, a disk fails, another is enlarged, a foreign file appears,
+uploads stall, replicas move. All replicas of a partition have the same offsets. Each broker's newest snapshot has
+segments, the earlier ones volumes and replicas.
 
-The same options give the same files, to the byte; --until is part of them and is the beginning of this minute unless
-you say otherwise.
+The same options give the same files, to the byte; --until is one of them (default: the beginning of this minute).
 """
 EPILOG = """\
 examples:
   brimline fleet synth --landing /tmp/landing
       6 brokers in 2 clusters, 200 replicas each, two weeks of history
   brimline fleet run --landing /tmp/landing --warehouse /tmp/warehouse
-      what the fleet's tables make of it
+      make the tables from it
   brimline fleet synth --landing /tmp/large --brokers 2000 --clusters 10 --replicas 1000 --days 0
       20 million segments, without history
 
 exit codes:
   0    written
-  1    wrong usage, or the landing place did not take a file
-  130  interrupted from the keyboard; what was written is whole"""
+  1    wrong usage, or the landing place cannot be written to
+  130  interrupted from the keyboard; no file is incomplete"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser(
-        "synth", help="make up a fleet's snapshots, to try things on", description=DESCRIPTION, epilog=EPILOG
+        "synth", help="write snapshots of a synthetic fleet", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument("--landing", required=True, metavar="PLACE", help="a folder, or a URI that pyarrow opens")
     for option, default, least, meaning in (

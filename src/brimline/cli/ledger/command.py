@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from brimline.cli.parser import Parser
 
 DESCRIPTION = """\
-Show what Brimline has done to a broker's data: every cycle of reclaim with what was planned, why, what was asked for,
-what was answered and which bytes really came back; and every act with the ballast, and every pause.
+Show what Brimline has done to a broker's data: every cycle of reclaim with what was planned, why, requested,
+answered and how many bytes were freed; every use of the ballast, and every pause.
 
-Reads the ledger beside the broker (ledger-<node id>.jsonl in brimline.state.dir, and the closed parts of it). Needs
-neither the guard nor the broker to run, and changes nothing.
+Reads the ledger beside the broker (ledger-<node id>.jsonl in brimline.state.dir, and the closed parts of it). Guard
+and broker need not run. Changes nothing.
 """
 EPILOG = """\
 examples:
   brimline ledger --config /etc/kafka/server.properties --since 24h
   brimline ledger --config /etc/kafka/server.properties --output csv > trims.csv
-      a row for every trim: topic, partition, offsets, segments, bytes, age, reason, what became of it
+      a row for every trim: topic, partition, offsets, segments, bytes, age, reason, result
   brimline ledger --config /etc/kafka/server.properties --output json | jq '.cycles[].trims[] | select(.why != null)'
-      everything; here only what was abandoned, and why
+      everything; here what was abandoned, and why
 
 exit codes:
   0    shown
-  1    there is no ledger yet, or it cannot be read
-  3    shown, but the ledger is damaged: the places are named"""
+  1    no ledger yet, or it cannot be read
+  3    shown, but the ledger is damaged; the damaged places are named on stderr"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -37,7 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         "--since",
         type=moment,
         metavar="TIME",
-        help="only what went on since then: 90m, 24h, 7d, or a time in UTC such as 2026-01-31 or 2026-01-31T08:30",
+        help="only entries since then: 90m, 24h, 7d, or a time in UTC such as 2026-01-31 or 2026-01-31T08:30",
     )
     parser.add_argument(
         "--output", choices=("table", "json", "csv"), default="table", help="for people or for programs"

@@ -61,7 +61,7 @@ def _cycle_lines(cycle: CycleRecord, glyphs: Glyphs) -> Iterator[Text]:
     if len(topics) > _SHOWN:
         yield _more(f"{glyphs.ellipsis} and {human_count(len(topics) - _SHOWN)} more topics: --output csv", "dim")
     for why, partitions in Counter(each.why for each in plan.passed_over).items():
-        yield _more(f"{counted(partitions, 'partition')} passed over: {why}", "dim")
+        yield _more(f"{counted(partitions, 'partition')} skipped: {why}", "dim")
     left = given_up(cycle)
     for trim in left[:_SHOWN]:
         is_failure = trim.phase is TrimPhase.ABANDONED
@@ -80,7 +80,7 @@ def _outcome(cycle: CycleRecord) -> str:
         if count := cycle.count(phase):
             parts.append(f"{human_count(count)} {phase.value}")
     if under_way:
-        parts.append(f"{human_count(under_way)} under way")
+        parts.append(f"{human_count(under_way)} in progress")
     span = f" in {human_span((cycle.ended_at - cycle.begun_at).total_seconds())}" if cycle.ended_at else ""
     return (
         f"planned {human_bytes(cycle.plan.planned_bytes)}, freed {human_bytes(cycle.freed_bytes)}{span}: "
@@ -121,7 +121,7 @@ def _act_lines(act: Act) -> Iterator[Text]:
     if isinstance(entry, BallastEntry):
         word, style, done = _BALLAST[entry.act]
         yield _head(word, style, f"{at}  {human_bytes(entry.size)} {done}: {entry.path}")
-        late = "; the disk took this entry only afterwards" if entry.was_late else ""
+        late = "; recorded later, when the disk had room" if entry.was_late else ""
         yield _more(f"{entry.why}{late}")
         return
     if isinstance(entry, CordonEntry):
@@ -132,7 +132,7 @@ def _act_lines(act: Act) -> Iterator[Text]:
     if isinstance(entry, ShedEntry):
         style = "bold yellow" if entry.act is ShedAct.SHED else "bold green"
         replicas = f"replicas before: {', '.join(map(str, entry.before))}"
-        what = f"{entry.partition} taken away from broker {entry.follower} ({human_bytes(entry.size)}), {replicas}"
+        what = f"{entry.partition} removed from broker {entry.follower} ({human_bytes(entry.size)}), {replicas}"
         yield _head(entry.act.value.upper(), style, f"{at}  {what}")
         yield _more(entry.why)
         return

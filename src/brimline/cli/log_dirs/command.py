@@ -49,7 +49,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser("log-dirs", description=DESCRIPTION, epilog=EPILOG)
     add = parser.add_argument
     add_bootstrap_server(parser)
-    add("--describe", action="store_true", help="accepted for the stock tool's sake: describing is all this does")
+    add("--describe", action="store_true", help="accepted for compatibility; this command always describes")
     add(
         "--topic-list",
         action=Once,

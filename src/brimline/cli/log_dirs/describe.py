@@ -84,7 +84,7 @@ def describe(args: Namespace, connect: Connect = Admin) -> int:
         report = _ask(admin, brokers, config, args)
     if report.skipped_records:
         print(
-            f"brimline: warning: skipped what could not be read in __remote_log_metadata ({report.skipped_records:,} "
+            f"brimline: warning: unreadable records skipped in __remote_log_metadata ({report.skipped_records:,} "
             f"record{'s' * (report.skipped_records != 1)}); remote sizes may be off by those segments",
             file=sys.stderr,
         )

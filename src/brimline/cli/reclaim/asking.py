@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def refuse_without_terminal(answers: TextIO) -> None:
     """Raises ``BrimlineError``."""
     if not answers.isatty():
-        raise BrimlineError("nothing was deleted: there is no terminal to ask on; --yes deletes without asking")
+        raise BrimlineError("nothing was deleted: no terminal to ask on; use --yes")
 
 
 def consent(shown: Preview, answers: TextIO, questions: TextIO) -> bool:
-    questions.write(f"{_question(shown)}\nDelete? Type yes to go on: ")
+    questions.write(f"{_question(shown)}\nDelete? Type yes to continue: ")
     questions.flush()
     return answers.readline().strip().lower() == "yes"
 
@@ -32,10 +32,10 @@ def _question(shown: Preview) -> str:
     what = (
         f"{human_bytes(shown.trimmed_bytes)} in {counted(segments, 'segment')} of "
         f"{counted(partitions, 'partition')}, at most {human_count(shown.radius.records)} "
-        "records, go on every replica, for good."
+        "records, will be deleted on every replica. This cannot be undone."
     )
     if groups:
-        what += f"\n{counted(groups, 'consumer group')} would miss records."
+        what += f"\n{counted(groups, 'consumer group')} would lose records."
     return what
 
 
@@ -65,10 +65,10 @@ def status_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
 def progress_text(progress: "CycleProgress", *, is_waiting: bool) -> str:
     trims = human_count(progress.trims)
     if progress.sent < progress.trims:
-        return f"trimming: {human_count(progress.sent)} of {trims} partitions asked for"
+        return f"trimming: {human_count(progress.sent)} of {trims} partitions requested"
     if not is_waiting:
-        return f"trimming: all {trims} partitions asked for"
+        return f"trimming: all {trims} partitions requested"
     return (
         f"waiting for the broker to remove the files: {human_bytes(progress.freed_bytes)} of "
-        f"{human_bytes(progress.planned_bytes)} back, {human_count(progress.ended)} of {trims} partitions"
+        f"{human_bytes(progress.planned_bytes)} freed, {human_count(progress.ended)} of {trims} partitions"
     )

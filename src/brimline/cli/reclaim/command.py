@@ -16,50 +16,50 @@ if TYPE_CHECKING:
     from brimline.settings.config import GuardConfig
 
 DESCRIPTION = """\
-Show what a disk ceiling would delete from this broker now, who would miss it, and what the disks would look like. With
---apply, delete it.
+Show what a disk ceiling would delete from this broker now, which consumer groups would lose records, and how full the
+disks would be. With --apply, delete it.
 
 The ceiling is log.retention.disk.usage.percent of the broker's own properties file (KIP-61). Above it the oldest closed
-segments of all topics go first, until the disk is below it: never the active segment, nothing above the high watermark,
-nothing of internal, tiered, only compacted or protected topics, nothing within the minimum retention. By default also
-nothing of topics that are compacted at all, or kept for ever (brimline.reclaim.policy). A trim shrinks the partition on
-every broker that has a replica.
+segments of all topics are deleted until the disk is below it. Never deleted: active segments, records above the high
+watermark, internal, tiered, only compacted or protected topics, anything within the minimum retention; by default also
+compact,delete topics and topics kept for ever (brimline.reclaim.policy). A trim shrinks the partition on every broker
+that has a replica.
 
-Runs on the broker's host. Without --apply it changes nothing and may be run at any time, beside a guard too.
+Runs on the broker's host. Without --apply it changes nothing and can run at any time, beside a guard too.
 
 acts:
-  pause     no cycle begins, and none goes on, neither by the guard nor by hand, until somebody resumes; guards of
-            other brokers that hold a replica in common pause as well (brimline.reclaim.brakes)
-  resume    and the way back; both are on record in the ledger"""
+  pause     stop all cycles of this broker, the guard's and those by hand, until resume; guards of other brokers with a
+            replica in common pause too (brimline.reclaim.brakes)
+  resume    end the pause; both are recorded in the ledger"""
 EPILOG = """\
 examples:
   brimline reclaim --config /etc/kafka/server.properties
-      what would go, per topic and by age; which consumer groups would miss records; why the rest stays
+      what would be deleted, per topic and by age; which consumer groups would lose records; why the rest stays
   brimline reclaim --config /etc/kafka/server.properties --ceiling 70
-      what if: the same with another ceiling than the file's
+      the same with another ceiling
   brimline reclaim --config /etc/kafka/server.properties --apply
-      show it, ask, and delete; then wait until the space is back. Whatever was not shown is not deleted
+      show it, ask, delete only what was shown, and wait until the space is freed
   brimline reclaim --config /etc/kafka/server.properties --output json > plan.json
   brimline reclaim --config /etc/kafka/server.properties --apply --plan plan.json --yes
-      decide now, let others look at it, and carry out later what of it is still true, and never more. A plan with a
-      ceiling of its own (--ceiling, fleet simulate) needs that ceiling once more: --apply --plan plan.json --ceiling 70
+      save a plan, review it, and carry out later what is still true of it. A plan with its own ceiling (--ceiling,
+      fleet simulate) needs that ceiling again: --apply --plan plan.json --ceiling 70
   brimline reclaim --config /etc/kafka/server.properties --output json | jq '.about.groups[].group'
-      the consumer groups that would miss records
+      the consumer groups that would lose records
   brimline reclaim pause --config /etc/kafka/server.properties --reason "replay of orders, CHG-1042"
   brimline reclaim resume --config /etc/kafka/server.properties
 
 exit codes:
-  0    shown, or nothing had to go; with --apply: everything that was planned is back
-  1    nothing was deleted: paused, not confirmed, somebody else is at work, no answer, a plan for another broker
-  3    a disk stays above its ceiling, or is not known; with --apply also: some of it was left out, given up or broken
-       off, and the output says why
-  130  interrupted from the keyboard; with --apply what was sent is looked after by the guard, or by the next brimline
-       reclaim --apply, and what was not is decided anew"""
+  0    shown, or nothing to delete; with --apply: all planned space was freed
+  1    nothing was deleted: paused, not confirmed, another cycle running, no answer, a plan for another broker
+  3    a disk stays above its ceiling or is unknown; with --apply also: a part was skipped, abandoned or stopped: the
+       output says why
+  130  interrupted from the keyboard; with --apply the guard or the next brimline reclaim --apply finishes what was
+       sent and plans the rest again"""
 _PAUSE, _RESUME = "pause", "resume"
 _LARGEST_CEILING = 99
 _LOOKED_AFTER = (
-    "what was sent is looked after by the guard, or by the next brimline reclaim --apply, and what was not is decided "
-    "anew (brimline ledger shows which)"
+    "the guard or the next brimline reclaim --apply finishes what was sent and plans the rest again (brimline "
+    "ledger shows which)"
 )
 
 
@@ -68,23 +68,33 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         "reclaim", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("act", nargs="?", choices=(_PAUSE, _RESUME), metavar="pause|resume", help="see above; else a cycle is planned")
+    add(
+        "act",
+        nargs="?",
+        choices=(_PAUSE, _RESUME),
+        metavar="pause|resume",
+        help="pause or resume all reclaim of this broker; else a cycle is planned",
+    )
     add_config_options(parser)
     add(
         "--ceiling",
         type=_ceiling,
         metavar="PERCENT",
-        help="plan for this ceiling, not for the one in the file; with --plan: yes, the plan's own",
+        help="plan for this ceiling instead of the file's; with --plan: confirms the plan's own",
     )
-    add("--log-dir", action="append", default=[], metavar="DIR", help="only the volume that it is on; may be repeated")
+    add(
+        "--log-dir", action="append", default=[], metavar="DIR", help="only the volume of this log dir; may be repeated"
+    )
     add("--device", action="append", default=[], metavar="MAJOR:MINOR", help="only this volume; may be repeated")
     add("--apply", action="store_true", help="delete what is shown, after asking")
-    add("--plan", type=Path, metavar="FILE", help="what --output json wrote: only what is in it, and still true")
+    add(
+        "--plan", type=Path, metavar="FILE", help="a plan from --output json: deletes only what is in it and still true"
+    )
     add("--yes", action="store_true", help="with --apply: do not ask")
     add(
         "--no-wait",
         action="store_true",
-        help="with --apply: end when the leaders have answered, not when space is back",
+        help="with --apply: end when the leaders have answered, do not wait for the space",
     )
     add("--reason", metavar="TEXT", help="with pause or resume: why, for the record")
     add(
@@ -118,14 +128,14 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
     of_a_cycle = ("ceiling", "log_dir", "device", "apply", "plan", "yes", "no_wait")
     given = [f"--{name.replace('_', '-')}" for name in of_a_cycle if _is_given(getattr(args, name))]
     if args.act is not None and given:
-        raise BadInput(f"{args.act} is about all cycles of this broker: {given[0]} has no meaning there")
+        raise BadInput(f"{args.act} applies to all cycles of this broker: remove {given[0]}")
     if args.act is None and args.reason is not None:
-        raise BadInput("--reason goes with pause and resume; what is deleted has its reason in the plan")
+        raise BadInput("--reason is for pause and resume")
     if args.plan is not None and {"--log-dir", "--device"}.intersection(given):
-        raise BadInput("a plan says itself for which volumes it is: leave the others out")
+        raise BadInput("the plan names its volumes: remove --log-dir and --device")
     for option in ("--yes", "--no-wait"):
         if option in given and not args.apply:
-            raise BadInput(f"{option} goes with --apply; without it nothing is deleted")
+            raise BadInput(f"{option} needs --apply")
 
 
 def _is_given(value: object) -> bool:
@@ -216,9 +226,11 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
         done = _carried_out(cycles, shown, is_waiting=not args.no_wait)
         _write_result(args.output, done.cycles, cycles)
     for left_out in done.left_out:
-        print(f"brimline: left out since it was shown: {left_out.trim.partition}: {left_out.why}", file=sys.stderr)
+        print(
+            f"brimline: skipped, changed since it was shown: {left_out.trim.partition}: {left_out.why}", file=sys.stderr
+        )
     if done.broken_off is not None:
-        print(f"brimline: broken off, because {done.broken_off}; {_LOOKED_AFTER}", file=sys.stderr)
+        print(f"brimline: stopped: {done.broken_off}; {_LOOKED_AFTER}", file=sys.stderr)
     is_whole = _is_enough(shown, wanted) and not (done.left_out or done.abandoned or done.broken_off)
     return ExitCode.DONE if is_whole else ExitCode.PARTIAL
 

@@ -33,22 +33,22 @@ def pause(config: GuardConfig, reason: str | None) -> int:
         before = _known_pause(ledger)
         if before is not None:
             since = f"{before.since:%Y-%m-%d %H:%M:%S} UTC"
-            out.write(f"reclaim was paused already by {before.by} since {since}: {before.reason}\n")
+            out.write(f"reclaim is already paused by {before.by} since {since}: {before.reason}\n")
             return ExitCode.DONE
         ledger.pause_file.write(by=by, reason=why or _NO_REASON, since=SystemClock().now())
-        out.write(f"reclaim is paused by {by}: {why or _NO_REASON}\n")
+        out.write(f"reclaim paused by {by}: {why or _NO_REASON}\n")
         try:
             ledger.append(Paused(by=by, reason=why or _NO_REASON))
         except NotRecorded as error:
-            out.write(f"the ledger does not tell of it, because {error.why}\n")
+            out.write(f"not in the ledger: {error.why}\n")
         under_way = len(ledger.state.cycles)
         if under_way:
             cycles = counted(under_way, "cycle")
-            out.write(f"{cycles} under way: what has been sent will still be carried out, nothing more is sent\n")
-        out.write("the disks are not held below their ceiling until then:\n")
+            out.write(f"{cycles} in progress: what was sent will be carried out, nothing more is sent\n")
+        out.write("ceilings are not held until it is resumed:\n")
         out.write(f"  brimline reclaim resume --config {config.path}\n")
         out.flush()
-        out.write(_told_to_others(config, ledger.pause, "pause as well, from their next cycle or batch on"))
+        out.write(_told_to_others(config, ledger.pause, "pause too, from their next cycle or batch"))
     return ExitCode.DONE
 
 
@@ -62,9 +62,9 @@ def resume(config: GuardConfig, reason: str | None) -> int:
             return ExitCode.DONE
         ledger.append(Resumed(by=by, reason=why))
         ledger.pause_file.remove()
-        out.write(f"reclaim goes on; it was paused by {before.by} since {before.since:%Y-%m-%d %H:%M:%S} UTC\n")
+        out.write(f"reclaim resumed; it was paused by {before.by} since {before.since:%Y-%m-%d %H:%M:%S} UTC\n")
         out.flush()
-        out.write(_told_to_others(config, None, "go on as well, with their next cycle"))
+        out.write(_told_to_others(config, None, "resume too, with their next cycle"))
     return ExitCode.DONE
 
 
@@ -79,8 +79,8 @@ def _told_to_others(config: GuardConfig, pause: Pause | None, what_they_do: str)
         with closing(client):
             is_told = client.leave_guard_note(current_note(config.reclaim_policy, pause, SystemClock().now()))
     except (ObservationFailed, NoteRefused) as error:
-        return f"{not_told(str(error))}; if they should not delete either, say it on their brokers\n"
-    return f"the guards of brokers that hold a replica in common {what_they_do}\n" if is_told else ""
+        return f"{not_told(str(error))}; to pause them too, run it on their brokers\n"
+    return f"guards of brokers with a replica in common {what_they_do}\n" if is_told else ""
 
 
 def _known_pause(ledger: Ledger) -> Pause | None:

@@ -36,13 +36,13 @@ _SHOWN = 20
 _MOST_SPANS = 16
 _NAMED_CURES = 3
 _NAMED_TOPICS = 3
-_AT_MOST = "Records are counted by their offsets: at most that many."
+_AT_MOST = "Records are counted by offsets: an upper bound."
 _ACTIVITY_STYLES = {GroupActivity.ACTIVE: "bold red", GroupActivity.EMPTY: "yellow", GroupActivity.UNKNOWN: "dim"}
 _IDLE = {
     DeviceOutcome.NO_CEILING: (
         "no ceiling (log.retention.disk.usage.percent is 100): --ceiling 80 shows what one would do"
     ),
-    DeviceOutcome.UNDER_CEILING: "below its ceiling: nothing has to go",
+    DeviceOutcome.UNDER_CEILING: "below its ceiling: nothing to delete",
     DeviceOutcome.GOING_SUFFICES: "above its ceiling, but deletions in progress cover it",
 }
 
@@ -86,16 +86,16 @@ class _Table:
 
     def _head(self) -> None:
         shown = self._shown
-        verdict = ("nothing has to go", "bold green")
+        verdict = ("nothing to delete", "bold green")
         if shown.trims:
             topics = counted(len(shown.radius.topics), "topic")
-            would = "would go" if self._is_dry else "go"
+            would = "would be deleted" if self._is_dry else "will be deleted"
             what = (
                 f"{human_bytes(shown.trimmed_bytes)} {would}: {counted(shown.trimmed_segments, 'segment')} of {topics}"
             )
             verdict = (what, "bold red")
         elif not all(device.is_held for device in shown.devices):
-            verdict = ("nothing can go", "bold red")
+            verdict = ("nothing is removable", "bold red")
         self._print(Text.assemble((f"Broker {shown.filed.broker}", "bold"), "  ", verdict))
         dot = f" {self._glyphs.dot} "
         parts = [f"{shown.filed.made_at:%Y-%m-%d %H:%M:%S} UTC", self._ceiling(), *self._brakes()]
@@ -136,9 +136,9 @@ class _Table:
     def _brakes(self) -> Iterator[str]:
         policy = self._shown.policy
         if policy.min_retention_ms:
-            yield f"at least {human_span(policy.min_retention_ms / 1000)} stay"
+            yield f"newest {human_span(policy.min_retention_ms / 1000)} kept"
         if policy.min_retention_bytes:
-            yield f"at least {human_bytes(policy.min_retention_bytes)} of a partition stay"
+            yield f"newest {human_bytes(policy.min_retention_bytes)} of a partition kept"
         if policy.max_bytes_per_cycle is not None:
             yield f"at most {human_bytes(policy.max_bytes_per_cycle)} a cycle"
         if policy.max_percent_per_cycle is not None:
@@ -152,7 +152,7 @@ class _Table:
         self._hang(len(name), Text.assemble((name, "bold"), paths))
         facts, planned = device.facts, device.planned
         if facts.total_bytes is None or facts.used_bytes is None:
-            self._hang(_LABEL + 2, Text(f"  {self._glyphs.cross} its use is not known", "magenta"))
+            self._hang(_LABEL + 2, Text(f"  {self._glyphs.cross} use unknown", "magenta"))
             self._print(Text())
             return
         used = f"{human_bytes(facts.used_bytes)} used of {human_bytes(facts.total_bytes)}"
@@ -190,19 +190,19 @@ class _Table:
             left = human_bytes(planned.missing_bytes)
             self._say(
                 f"the limit per cycle ends the plan here (brimline.reclaim.max.percent.per.cycle, "
-                f"brimline.reclaim.max.bytes.per.cycle): {left} beyond the ceiling are left to later cycles",
+                f"brimline.reclaim.max.bytes.per.cycle): {left} over the ceiling are left to later cycles",
                 "yellow",
             )
         elif planned.outcome is DeviceOutcome.NO_CURE:
             self._say(
-                f"{self._glyphs.cross} deleting cannot bring it below its ceiling of "
-                f"{device.facts.policy.ceiling_percent} %: only as much goes as keeps it below its fence",
+                f"{self._glyphs.cross} deleting cannot reach its ceiling of {device.facts.policy.ceiling_percent} "
+                "%: only enough is deleted to stay below its fence",
                 "red",
             )
         elif planned.outcome is DeviceOutcome.BRAKES_YIELD:
             self._say(
-                f"{self._glyphs.cross} down to its last reserve, and nothing refuses writes: minimum retention and the "
-                "limit of a cycle yield",
+                f"{self._glyphs.cross} down to its last reserve and nothing refuses writes: minimum retention and "
+                "the limit of a cycle are overridden",
                 "red",
             )
         elif not device.is_held:
@@ -212,7 +212,7 @@ class _Table:
         topics = self._shown.radius.topics
         now = self._shown.filed.made_at.timestamp()
         some = topics[:_SHOWN]
-        self._print(Text("What would go" if self._is_dry else "What goes", "bold"))
+        self._print(Text("What would be deleted" if self._is_dry else "What will be deleted", "bold"))
         self._columns(
             Column("Topic", [printable(topic.topic) for topic in some], is_name=True),
             Column("Partitions", [human_count(topic.partitions) for topic in some], is_spare=True),
@@ -246,7 +246,7 @@ class _Table:
         self._print(Text())
 
     def _groups(self, radius: BlastRadius) -> None:
-        self._print(Text("Who would miss records", "bold"))
+        self._print(Text("Consumer groups that would lose records", "bold"))
         if radius.groups:
             some = radius.groups[:_SHOWN]
             self._columns(
@@ -266,9 +266,9 @@ class _Table:
             self._say(RESET_SENTENCE)
         else:
             asked = counted(radius.asked_groups, "consumer group")
-            self._say(f"none of {asked} has an offset in what would go", "green" if not radius.unknown else "")
+            self._say(f"none of {asked} has an offset in what would be deleted", "green" if not radius.unknown else "")
         for unknown in radius.unknown:
-            sentence = f"{self._glyphs.cross} {unknown.what} may, too: {unknown.failure.message}"
+            sentence = f"{self._glyphs.cross} unknown: {unknown.what}: {unknown.failure.message}"
             self._say(sentence, "yellow")
         self._say(UNSEEN_SENTENCE, "dim")
         self._print(Text())
@@ -276,7 +276,7 @@ class _Table:
     def _left_out(self, left_out: Sequence[LeftOut]) -> None:
         if not left_out:
             return
-        self._print(Text("Of the plan, not true any more", "bold"))
+        self._print(Text("No longer true of the plan", "bold"))
         for each in left_out[:_SHOWN]:
             what = "left out" if each.down_to is None else f"cut down from {each.trim.target} to {each.down_to}"
             self._say(f"{self._glyphs.cross} {each.trim.partition}: {what}: {each.why}", "yellow")
@@ -343,7 +343,7 @@ def _going_words(going: Going) -> str:
         (going.delete_folders, "of deleted replicas"),
     ]
     named = ", ".join(f"{human_bytes(size)} {what}" for size, what in parts if size)
-    return f"{human_bytes(going.total)} leave anyway: {named}"
+    return f"{human_bytes(going.total)} already being deleted: {named}"
 
 
 def _some_of(names: Sequence[str]) -> str:

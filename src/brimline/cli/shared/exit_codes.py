@@ -19,11 +19,11 @@ exit codes:
   3    partial: at least one broker answered and at least one did not
        (with --output kafka-json this is 1, without any JSON, as in the stock tool)
   130  interrupted from the keyboard
-  141  the reader of the output went away"""
+  141  the output was closed early"""
 
 EVERYWHERE = {
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
-    ExitCode.PIPE_CLOSED: "the reader of the output went away",
+    ExitCode.PIPE_CLOSED: "the output was closed early",
 }
 """What they mean for every command, whether its help says so or not."""
 _HEADING = "exit codes:\n"

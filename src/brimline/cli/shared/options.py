@@ -36,7 +36,7 @@ def add_broker_cwd(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-cwd",
         metavar="DIR",
-        help="the directory that the broker was started in; needed when log.dirs has relative paths",
+        help="the broker's working directory; needed when log.dirs has relative paths",
     )
 
 
@@ -46,7 +46,7 @@ def add_bootstrap_server(parser: argparse.ArgumentParser, *, required: bool = Tr
         action=Once,
         required=required,
         metavar="HOST:PORT",
-        help=f"a server to connect to first; several: comma-separated{' (required)' * required}",
+        help=f"servers to connect to first, comma-separated{' (required)' * required}",
     )
 
 
@@ -73,7 +73,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=seconds_above_zero,
         metavar="SECONDS",
-        help="how long brokers have to answer (default: default.api.timeout.ms of the properties, else 30)",
+        help="timeout for answers of brokers (default: default.api.timeout.ms of the properties, else 30)",
     )
 
 
@@ -96,7 +96,7 @@ class Once(argparse.Action):
     ) -> None:
         given: set[str] = vars(namespace).setdefault("given", set())
         if self.dest in given:
-            raise argparse.ArgumentError(self, "given more than once, and only one can count")
+            raise argparse.ArgumentError(self, "given more than once")
         given.add(self.dest)
         setattr(namespace, self.dest, values)
 

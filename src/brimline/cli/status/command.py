@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:9827"
 DESCRIPTION = """\
-Show what a running guard knows: its disks and their limits, followers whose disk is full, what it deletes to hold a
-ceiling, what the gateway refuses and why, and the partitions closest to their retention limit.
+Show what a running guard knows: disks and limits, full followers, what it deletes to hold a ceiling, what the gateway
+refuses and why, and the partitions closest to their retention limit.
 """
 EPILOG = """\
 examples:
@@ -23,11 +23,10 @@ examples:
   brimline status --output json | jq '.gateway.state.fences'
 
 exit codes:
-  0    nothing asks for attention
+  0    nothing needs attention
   1    no guard answers there
-  3    something does, and the first line names it, the worst first: the broker is down or does not answer, or the
-       gateway; a volume is full, cannot be watched, or fills within the hour with no ceiling to hold it; something is
-       fenced; a follower has no room; a ceiling cannot be held or is paused"""
+  3    something does; the first line names it, the worst first: broker or gateway down; a volume full, unknown, or full
+       within the hour without a ceiling; something fenced; a follower without room; a ceiling not held or paused"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:

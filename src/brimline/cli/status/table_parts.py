@@ -25,10 +25,8 @@ from brimline.documents.guard_state import (
 from brimline.model import counted, human_bytes, human_count, human_span
 
 _INDENT = " " * 10
-_WHILE_IT_IS_DOWN = (
-    "while it is down its clients cannot reach the broker: start brimline gateway again; its log says why it ended"
-)
-_WHILE_NOBODY_NEEDS_IT = "nothing is refused without it: start brimline gateway again; its log says why it ended"
+_WHILE_IT_IS_DOWN = "clients cannot reach the broker: start brimline gateway; its log says why it ended"
+_WHILE_NOBODY_NEEDS_IT = "nothing is refused: start brimline gateway; its log says why it ended"
 _PHASES = {
     "idle": ("DIRECT", "bold green"),
     "arming": ("ASIDE", "bold yellow"),
@@ -41,7 +39,7 @@ def gateway_lines(
     gateway: GatewayDocument, now: datetime, glyphs: Glyphs, *, is_in_path: bool = True
 ) -> Iterator[Text]:
     if gateway.state is None:
-        why = gateway.failure.message if gateway.failure else "it has not been asked yet"
+        why = gateway.failure.message if gateway.failure else "not asked yet"
         yield Text.assemble(("Gateway", "bold"), "  ", ("does not answer", "bold red"))
         yield Text(f"  {glyphs.cross} {printable(why)}", "red")
         yield Text(f"{_INDENT}{_WHILE_IT_IS_DOWN if is_in_path else _WHILE_NOBODY_NEEDS_IT}", "cyan")
@@ -59,20 +57,21 @@ def gateway_lines(
 
 def _verdict(answer: AnswerDocument, fences: Sequence[FenceDocument]) -> tuple[str, str]:
     if not fences:
-        return ("lets everything through", "bold green")
+        return ("OK, nothing refused", "bold green")
     topics = len({fence.target for fence in fences if fence.topic is not None})
     log_dirs = len({fence.target for fence in fences if fence.topic is None})
     parts = [counted(log_dirs, "log dir") if log_dirs else "", counted(topics, "topic") if topics else ""]
     what = " and ".join(part for part in parts if part)
     if answer.is_enforcing:
         return (f"refuses Produce for {what}", "bold red")
-    return (f"only observes: it would refuse Produce for {what}", "bold yellow")
+    return (f"observe mode: would refuse Produce for {what}", "bold yellow")
 
 
 def _facts(answer: AnswerDocument, now: datetime) -> Iterator[str]:
     if answer.draining:
-        yield "ending: it accepts no more connections"
-    yield f"refuses with error {answer.reject_error}" if answer.is_enforcing else "observes"
+        yield "shutting down: accepts no new connections"
+    if answer.fences_for_people and answer.is_enforcing:
+        yield f"error {answer.reject_error}"
     yield f"up {human_span(_seconds(answer.started_at, now))}"
     yield f"gateway {answer.version}"
 
@@ -95,7 +94,7 @@ def _lately_line(lately: LatelyDocument, *, is_enforcing: bool) -> Text:
         "  ",
         (f"{word:<8}", "bold yellow"),
         f"{counted(lately.batches, 'batch', 'batches')} ({human_bytes(lately.bytes)}){rest} in the last "
-        f"{human_span(lately.seconds)}, most of them {printable(most)}",
+        f"{human_span(lately.seconds)}, mostly {printable(most)}",
     )
 
 
@@ -122,8 +121,8 @@ def follower_lines(followers: FollowersDocument) -> Iterator[Text]:
         yield _line(
             "PEERS",
             "bold magenta",
-            f"nothing is known of the disks of {unknown} of {others} other brokers, and nothing is "
-            f"held back for them{f': {followers.failure.message}' if followers.failure else ''}",
+            f"disks of {unknown} of {others} other brokers unknown; nothing is held back for "
+            f"them{f': {followers.failure.message}' if followers.failure else ''}",
         )
 
 
@@ -134,15 +133,13 @@ def interception_lines(interception: InterceptionDocument) -> Iterator[Text]:
 
 def cordon_lines(cordon: CordonDocument) -> Iterator[Text]:
     for path in cordon.log_dirs:
-        yield _line("CORDON", "bold yellow", f"{path} is full: no new replica is put there")
+        yield _line("CORDON", "bold yellow", f"{path} is full: no new replicas")
     for path in cordon.by_operator:
-        yield _line("CORDON", "bold", f"{path}: closed to new replicas by an operator, and left so")
+        yield _line("CORDON", "bold", f"{path}: cordoned by an operator")
     for path in cordon.kept_open:
-        yield _line("OPEN", "bold yellow", f"{path} is full, and not cordoned: no other broker is known to have room")
+        yield _line("OPEN", "bold yellow", f"{path} is full but not cordoned: no other broker is known to have room")
     if cordon.failure is not None:
-        yield _line(
-            "CORDON", "bold red", f"full log dirs cannot be cordoned, or not be opened: {cordon.failure.message}"
-        )
+        yield _line("CORDON", "bold red", f"full log dirs cannot be cordoned or reopened: {cordon.failure.message}")
 
 
 def _line(word: str, style: str, text: str) -> Text:
@@ -153,9 +150,9 @@ _CALM = ("under-ceiling", "off")
 
 
 def reclaim_lines(reclaim: ReclaimDocument, glyphs: Glyphs) -> Iterator[Text]:
-    does = "deletes the oldest segments" if reclaim.mode == "apply" else "says what it would delete"
+    does = "deletes the oldest segments" if reclaim.mode == "apply" else "plans only, deletes nothing"
     paused = [("  ", ""), ("PAUSED", "bold yellow")] if reclaim.paused is not None else []
-    yield Text.assemble(("Reclaim", "bold"), f"  ceiling of {reclaim.ceiling_percent} %  {glyphs.dot}  {does}", *paused)
+    yield Text.assemble(("Reclaim", "bold"), f"  ceiling {reclaim.ceiling_percent} %  {glyphs.dot}  {does}", *paused)
     for sentence in reclaim.brakes:
         yield Text(f"  {printable(sentence)}", "yellow")
     for device in reclaim.devices:
@@ -171,7 +168,7 @@ def _device_lines(device: DeviceDocument) -> Iterator[Text]:
         total, last = device.since_start, printable(device.last_cycle.cycle)
         freed = f"{human_bytes(total.freed_bytes)} in {counted(total.freed_segments, 'segment')}"
         yield Text(
-            f"{_INDENT}came back since its start: {freed}; last cycle {last} (brimline ledger)",
+            f"{_INDENT}freed since start: {freed}; last cycle {last} (brimline ledger)",
             "dim",
         )
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Show which topics fill the disks, and why each does not shrink. The largest first.
 
-With --bootstrap-server it asks any cluster, and nothing is installed near a broker. On a broker's host --config also
-reads that broker's segment files, so that the reason is exact for the replicas there.
+With --bootstrap-server it asks any cluster; nothing is installed near a broker. On a broker's host --config also reads
+that broker's segment files, so the reason is exact for its replicas.
 
 columns:
   Size       all replicas, as Kafka counts them
@@ -30,7 +30,7 @@ columns:
   Written/h  about what was written in the last hour, one copy (records, times the mean size of a record)
   Retention  retention.ms and retention.bytes (a partition); * where the topic itself sets it
   Oldest     age of the first record
-  Readers    consumer groups that have committed an offset; "nobody" if none has. Behind: of the last of them
+  Readers    consumer groups that have committed an offset. Behind: records not read by the slowest of them
 """
 EPILOG = f"""\
 outputs:

@@ -79,7 +79,7 @@ def _age(oldest_ms: int | None, now_ms: float) -> str:
 def _readers(topic: TopicSummary) -> str:
     if topic.groups:
         return counted(len(topic.groups), "group")
-    return "nobody" if topic.is_unread else "-"
+    return "none" if topic.is_unread else "-"
 
 
 def _disk_lines(report: TopicsReport, glyphs: Glyphs, room: int, top: int | None) -> Iterator[Text]:
@@ -126,15 +126,15 @@ def _left_out(report: TopicsReport, shown: Sequence[TopicSummary], glyphs: Glyph
 
 
 def _sum_lines(report: TopicsReport, glyphs: Glyphs, room: int) -> Iterator[Text]:
-    kind = "topic that nobody reads" if report.only_unread else "topic"
-    plural = "topics that nobody reads" if report.only_unread else "topics"
+    kind = "topic without readers" if report.only_unread else "topic"
+    plural = "topics without readers" if report.only_unread else "topics"
     size = human_bytes(Bytes(sum(topic.bytes for topic in report.topics)))
     one = human_bytes(Bytes(sum(topic.one_copy_bytes for topic in report.topics)))
     unread = [topic for topic in report.topics if topic.is_unread]
     parts = [counted(len(report.topics), kind, plural), f"{size} with all replicas", f"{one} without"]
     if unread and not report.only_unread:
-        parts.append(f"{human_count(len(unread))} read by nobody: --unread")
+        parts.append(f"{human_count(len(unread))} without readers: --unread")
     yield from (Text(line, "bold") for line in wrapped("", f" {glyphs.dot} ".join(parts), room))
     for unknown in report.groups.unknown:
-        for line in wrapped("", f"not known: {unknown.what}: {unknown.failure.message}", room):
+        for line in wrapped("", f"unknown: {unknown.what}: {unknown.failure.message}", room):
             yield Text(line, "yellow")

@@ -35,11 +35,11 @@ class FloorKind(Enum):
     PROTECTED = "protected topics"
     INTERNAL = "internal topics"
     COMPACTED = "compacted topics"
-    FOR_EVER = "topics that are kept for ever"
+    FOR_EVER = "topics kept for ever"
     NO_CLEANUP = "topics with an empty cleanup.policy"
     TIERED = "tiered topics"
-    MOVING = "logs that are being moved to another log dir"
-    UNCERTAIN = "logs that are not known well enough"
+    MOVING = "logs being moved to another log dir"
+    UNCERTAIN = "logs with incomplete information"
     FUTURE = "copies in the making (-future)"
     STRAY = "stray replicas (-stray)"
     METADATA = "the cluster's metadata log"
@@ -47,7 +47,7 @@ class FloorKind(Enum):
     SMALL_FILES = "checkpoints, folders and other small files of Kafka"
     BALLAST = "the ballast"
     FOREIGN = "files in the log dirs that are not Kafka's"
-    OUTSIDE = "files outside of the log dirs, and what the file system keeps for itself"
+    OUTSIDE = "files outside the log dirs, and file system overhead"
 
     @property
     def cure(self) -> str:
@@ -55,24 +55,24 @@ class FloorKind(Enum):
 
 
 _CURES = {
-    FloorKind.ACTIVE: "a smaller segment.bytes or segment.ms closes segments earlier; fewer partitions have fewer",
-    FloorKind.NOT_REPLICATED: "bring the replicas back that are not in sync",
-    FloorKind.TRANSACTION: "it passes when the transaction ends; brimline doctor names those that hang",
+    FloorKind.ACTIVE: "lower segment.bytes or segment.ms, or use fewer partitions",
+    FloorKind.NOT_REPLICATED: "bring lagging replicas back in sync",
+    FloorKind.TRANSACTION: "ends with the transaction; brimline doctor names hanging ones",
     FloorKind.MIN_RETENTION: "lower brimline.reclaim.min.retention.ms or brimline.reclaim.min.retention.bytes",
     FloorKind.PROTECTED: "protect fewer topics, or move them to another volume",
     FloorKind.INTERNAL: "move partitions to another volume",
-    FloorKind.COMPACTED: "let compaction come by more often (min.cleanable.dirty.ratio), or write tombstones",
-    FloorKind.FOR_EVER: "set retention.ms or retention.bytes on topics whose records may go",
-    FloorKind.NO_CLEANUP: "set cleanup.policy=delete where records may go",
-    FloorKind.TIERED: "lower local.retention.ms or local.retention.bytes: what is uploaded need not be here too",
-    FloorKind.MOVING: "it passes when the move has ended",
-    FloorKind.UNCERTAIN: "look again: it passes by itself, unless a permission is lacking",
-    FloorKind.FUTURE: "it passes when the move to this log dir has ended",
-    FloorKind.STRAY: "remove the folders by hand once it is certain that nobody needs them",
+    FloorKind.COMPACTED: "compact more often (min.cleanable.dirty.ratio), or write tombstones",
+    FloorKind.FOR_EVER: "set retention.ms or retention.bytes on topics whose records may be deleted",
+    FloorKind.NO_CLEANUP: "set cleanup.policy=delete where records may be deleted",
+    FloorKind.TIERED: "lower local.retention.ms or local.retention.bytes",
+    FloorKind.MOVING: "ends with the move",
+    FloorKind.UNCERTAIN: "temporary, unless a permission is missing: look again",
+    FloorKind.FUTURE: "ends with the move to this log dir",
+    FloorKind.STRAY: "remove the folders by hand once you are sure they are not needed",
     FloorKind.METADATA: "metadata.max.snapshot.interval.ms and metadata.max.retention.bytes bound it",
     FloorKind.REMOTE_INDEX_CACHE: "lower remote.log.index.file.cache.total.size.bytes",
     FloorKind.SMALL_FILES: "fewer partitions on this volume",
-    FloorKind.BALLAST: "none is needed, it is given back when the volume runs out; or lower brimline.ballast.bytes",
+    FloorKind.BALLAST: "freed automatically when the volume runs out; or lower brimline.ballast.bytes",
     FloorKind.FOREIGN: "move them out of the log dirs",
     FloorKind.OUTSIDE: "give Kafka a volume of its own",
 }

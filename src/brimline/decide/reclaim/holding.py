@@ -53,7 +53,7 @@ class Hold:
 
     def sentence(self, rules: HoldRules, seconds: float) -> str:
         left = human_span(max(self.since + rules.seconds - seconds, 0.0))
-        return f"held: {self.why}; brimline reclaim --apply confirms it, else it goes on in {left}, or at the fence"
+        return f"held: {self.why}; brimline reclaim --apply confirms it, else it resumes in {left} or at the fence"
 
 
 def next_hold(
@@ -83,8 +83,8 @@ def _of_settings(seen: Seen, now: Seen, total: int, plan: DevicePlan, rules: Hol
         return None
     which = "they are the first here" if seen.settings is None else f"they were {seen.settings}"
     return HoldKind.SETTINGS, (
-        f"by the present settings ({now.settings}; {which}) {human_bytes(plan.wanted_bytes)} would go, more than "
-        f"{percent} % of the volume (brimline.reclaim.hold.percent)"
+        f"with the new settings ({now.settings}; {which}) {human_bytes(plan.wanted_bytes)} would be deleted, more "
+        f"than {percent} % of the volume (brimline.reclaim.hold.percent)"
     )
 
 
@@ -97,5 +97,5 @@ def _of_foreign(seen: Seen, now: Seen, total: int, rules: HoldRules) -> tuple[Ho
         return None
     return HoldKind.FOREIGN, (
         f"files that are not Kafka's have grown by {human_bytes(grown)}, more than {percent} % of the volume "
-        "(brimline.reclaim.foreign.jump.percent): find them before records go for them"
+        "(brimline.reclaim.foreign.jump.percent): find them before records are deleted for them"
     )

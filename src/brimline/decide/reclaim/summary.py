@@ -143,10 +143,10 @@ def rows_of_heads(heads: Sequence[tuple[int, int]]) -> Int64Column:
 
 
 RESET_SENTENCE = (
-    "A group that finds its offset gone goes by its auto.offset.reset: latest (the default) skips everything that is "
-    "left in the partition, earliest goes on at the new log start, none stops with an error."
+    "A group whose offset was deleted follows its auto.offset.reset: latest (the default) skips what is left in the "
+    "partition, earliest continues at the new log start, none stops with an error."
 )
-UNSEEN_SENTENCE = "Readers that keep their offsets outside of Kafka, or none at all, cannot be seen from here."
+UNSEEN_SENTENCE = "Readers that do not commit offsets to Kafka are not listed."
 
 
 def blast_radius(doomed: Sequence[DoomedRange], seen: GroupsSeen) -> BlastRadius:

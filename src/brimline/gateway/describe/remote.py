@@ -139,7 +139,7 @@ class RemoteSizes:
 
     def _expect_time_left(self, answer_by: float) -> None:
         if self._clock() >= answer_by:
-            message = "it takes longer than the client waits; what was read is kept for the next one who asks"
+            message = "it takes longer than the client waits; ask again, what was read is kept"
             raise ObservationFailed(Failure(kind=FailureKind.TIMED_OUT, message=message))
 
     def _newer_sizes(

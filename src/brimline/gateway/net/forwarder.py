@@ -199,7 +199,7 @@ class Forwarder:
         if now >= self._silent_until:
             self._silent_until = now + _SILENCE_SECONDS
             _LOG.warning(
-                "%s may not have one more connection now (%s of the broker): it is closed; such ends are counted as %s",
+                "%s reached its connection limit (%s of the broker): connection closed, counted as %s",
                 address,
                 "max.connections.per.ip" if refusal is AddressRefusal.TOO_MANY else "a quota connection_creation_rate",
                 refusal.value,
@@ -212,14 +212,14 @@ class Forwarder:
         if not self._was_over_limit:
             self._was_over_limit = True
             _LOG.warning(
-                "there are %d connections, %s: new ones are closed at once",
+                "%d connections open, %s: new ones are closed",
                 len(self._connections),
                 why,
                 extra={"event": "too-many-connections"},
             )
 
     def _pause_accepting(self, sock: socket.socket, listener: OpenListener, error: OSError) -> None:
-        _LOG.error("no connection is accepted for a second: %s", error.strerror, extra={"event": "accept-failed"})
+        _LOG.error("cannot accept connections, retrying in 1 s: %s", error.strerror, extra={"event": "accept-failed"})
         self.loop.unwatch(sock.fileno())
         self.loop.later(1.0, lambda: None if self.is_draining else self._watch(sock, listener))
 
@@ -236,7 +236,7 @@ class Forwarder:
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            self._refuse(client.sock, f"and no room for more ({error.strerror})")
+            self._refuse(client.sock, f"no more possible ({error.strerror})")
             return
         # Before it is connected: TLS cannot be put on a socket that is just about to be.
         broker = _endpoint(upstream, listener.broker_tls, server_side=False)
@@ -284,8 +284,8 @@ class Forwarder:
         if most is None:
             return
         _LOG.warning(
-            "the memory for connections is used up (%d bytes): the one that has held most of it for %.0f s is closed, "
-            "because others wait; such ends are counted as memory-needed",
+            "connection memory is used up (%d bytes): closing the connection that has held most of it for %.0f s, "
+            "counted as memory-needed",
             self.account.used,
             self.settings.header_timeout,
             extra={"event": "memory-needed"},

@@ -77,4 +77,4 @@ def _addresses(host: str, port: int, flags: int = 0) -> list[tuple[socket.Addres
     try:
         return [(info[0], info[4]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)]
     except UnicodeError as error:  # two dots in a row, or a part of more than 63 characters
-        raise OSError(errno.EINVAL, "that is no host name") from error
+        raise OSError(errno.EINVAL, "not a host name") from error

@@ -40,8 +40,8 @@ def source_for(wish: str, family: socket.AddressFamily, upstream: str) -> Source
         if wish != OWN:
             raise BadInput(f"{GATEWAY_SOURCE.name}={wish}: {why}") from problem
         return SourceAddress(
-            complaint=f"{why}, so the broker takes its clients for users of this machine: see that no ACL allows those "
-            f"anything, or name another address with {GATEWAY_SOURCE.name}"
+            complaint=f"{why}, so the broker sees clients as local users: make sure no ACL allows 127.0.0.1 "
+            f"anything, or set another address with {GATEWAY_SOURCE.name}"
         )
     return SourceAddress(address=address)
 

@@ -70,12 +70,12 @@ class ServerTls:
         except BadInput as problem:
             return Renewal(
                 is_loaded=False,
-                sentence=f"the changed key store of {self._settings.listener} cannot be used, and clients go on seeing "
-                f"the certificate of before: {problem}",
+                sentence=f"the changed key store of {self._settings.listener} cannot be used; clients still get the "
+                f"previous certificate: {problem}",
             )
         return Renewal(
             is_loaded=True,
-            sentence=f"the key store of {self._settings.listener} has changed: new connections see its certificate",
+            sentence=f"the key store of {self._settings.listener} has changed: new connections get its certificate",
         )
 
     def _load(self) -> None:

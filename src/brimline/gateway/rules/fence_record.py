@@ -38,7 +38,7 @@ class _FiledFence:
 
     def __post_init__(self) -> None:
         if (self.log_dir is None) is (self.topic is None):
-            raise ValueError("a fence is of a log dir or of a topic")
+            raise ValueError("a fence is for a log dir or a topic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +59,11 @@ class FenceRecord:
         except FileNotFoundError:
             return [], []
         except OSError as error:
-            return [], [f"{self.path} cannot be read ({error.strerror}): what was fenced by hand is not fenced now"]
+            return [], [f"{self.path} cannot be read ({error.strerror}): fences by hand are not in force"]
         except LaterVersion as later:
-            return [], [f"{self.path} is {later}: what was fenced by hand is not fenced now"]
+            return [], [f"{self.path} is {later}: fences by hand are not in force"]
         except ValueError:
-            return [], [f"{self.path} is damaged{self._put_aside()}: what was fenced by hand is not fenced now"]
+            return [], [f"{self.path} is damaged{self._put_aside()}: fences by hand are not in force"]
 
     def write(self, fences: Iterable[Fence]) -> None:
         text = json.dumps(to_json(_Filed(fences=tuple(map(_filed, fences)))), ensure_ascii=False, indent=1) + "\n"
@@ -92,7 +92,7 @@ class FenceRecord:
         try:
             self._fences()
         except LaterVersion as later:
-            raise NotRecorded.since(f"{self.path} is {later}: use that one, or move the file away") from later
+            raise NotRecorded.since(f"{self.path} is {later}: use that version, or move the file away") from later
         except (OSError, ValueError):
             return  # nothing that anybody could read
 
@@ -114,8 +114,8 @@ class FenceRecord:
         try:
             self.path.replace(aside)
         except OSError as error:
-            return f" and cannot be put aside ({error.strerror})"
-        return f" and was put aside as {aside.name}"
+            return f" and cannot be renamed ({error.strerror})"
+        return f" and was renamed to {aside.name}"
 
 
 def target_of(fence: Fence) -> dict[str, object]:

@@ -213,7 +213,9 @@ class Fences:
     def _why_not_lifted(self, log_dir: str | None, topic: str | None) -> str:
         target = f"topic {topic}" if log_dir is None else log_dir
         if any(fence.log_dir == log_dir for fence in self.snapshot.in_force() if log_dir is not None):
-            return f"{target} is fenced because it is full, and not by hand: that ends by itself when there is space"
+            return (
+                f"{target} is fenced because it is full, not by hand: it is lifted automatically when the disk has room"
+            )
         return f"{target} is not fenced by hand"
 
     def _replace_by_hand(self, before: Fence | None, after: Fence | None) -> None:
@@ -282,11 +284,11 @@ def _check_seconds(seconds: float) -> None:
 
 def _check(fence: Fence) -> None:
     if (fence.log_dir is None) is (fence.topic is None):
-        raise BadInput("a fence is of one log dir or of one topic")
+        raise BadInput("a fence is for one log dir or one topic")
     if fence.topic in EXEMPT_TOPICS:
-        raise BadInput(f"{fence.topic} is never refused: Kafka needs it to get out of trouble")
+        raise BadInput(f"{fence.topic} is an internal topic and is never refused")
     if not fence.reason:
-        raise BadInput("a fence needs a reason: the clients that it refuses will read it")
+        raise BadInput("a fence needs a reason: refused clients are told it")
 
 
 def _one_line(text: str) -> str:

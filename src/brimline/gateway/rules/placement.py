@@ -142,7 +142,7 @@ class _LogDir:
             os.close(fd)
 
     def _cannot_be_listed(self, error: OSError) -> bool:
-        self.problem = f"{self.path} cannot be listed ({error.strerror}): its partitions are taken to be as last seen"
+        self.problem = f"{self.path} cannot be listed ({error.strerror}): its partitions are assumed unchanged"
         self._modified_ns = None
         return False
 
@@ -193,8 +193,8 @@ class _LogDir:
         if not closed:
             return None
         return (
-            f"{self.path}: the topic id may not be read in {len(closed)} of its folders (the first is {min(closed)}): "
-            "clients that produce by topic id, as those of Kafka 4 do, are not refused for these"
+            f"{self.path}: no permission to read the topic id in {len(closed)} folders (such as {min(closed)}): "
+            "clients of Kafka 4, which produce by topic id, are not refused there"
         )
 
 

@@ -153,8 +153,8 @@ class Rules:
             return
         self._silent_until = now + _SILENCE_SECONDS
         _LOG.warning(
-            "a Produce request (version %d, client %r) could not be read: %s. Its connection is ended, because "
-            "something is fenced; such ends are counted as unreadable-produce",
+            "a Produce request (version %d, client %r) could not be read while something is fenced: %s. Connection "
+            "closed, counted as unreadable-produce",
             request.version,
             seen_on(connection).software,
             error,

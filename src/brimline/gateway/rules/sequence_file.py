@@ -57,8 +57,7 @@ class SequenceFile:
         except OSError as error:
             self.close_file()
             self.warnings.append(
-                f"{path} cannot be used ({error.strerror}): "
-                "which sequences were refused is forgotten when the gateway ends"
+                f"{path} cannot be used ({error.strerror}): refused sequences are forgotten when the gateway ends"
             )
             self._map = mmap.mmap(-1, self._size)
             for record in self.records:
@@ -137,7 +136,7 @@ class SequenceFile:
             serial, key, refused_at, sequence, epoch = _FACTS.unpack(facts)
             self.records.append(SequenceRecord(serial, slot, key, RefusedSequence(epoch, sequence, refused_at)))
         if damaged > 1:  # a kill cuts short one at most
-            self.warnings.append(f"{self._path}: {damaged} records are damaged and count for nothing")
+            self.warnings.append(f"{self._path}: {damaged} damaged records ignored")
 
 
 def _what_it_was(content: bytes) -> str:

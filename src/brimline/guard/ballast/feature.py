@@ -21,15 +21,14 @@ from brimline.service.worker import Worker
 from brimline.settings import keys
 
 _ACTS = {
-    BallastAct.ALLOCATED: (logging.INFO, "there is a ballast of {size} now: {path}"),
-    BallastAct.RESTORED: (logging.INFO, "there is room again, and the ballast of {size} is back: {path}"),
+    BallastAct.ALLOCATED: (logging.INFO, "ballast of {size} created: {path}"),
+    BallastAct.RESTORED: (logging.INFO, "room again: ballast of {size} recreated: {path}"),
     BallastAct.RELEASED: (
         logging.ERROR,
-        "the volume runs out, {usable} were usable: the ballast was given back ({path}); make room now, there is "
-        "nothing more to give",
+        "volume almost full, {usable} usable: ballast released ({path}); make room now, there is no second ballast",
     ),
 }
-_NOT_WANTED = "the ballast was removed: brimline.ballast.bytes is {wanted} ({path})"
+_NOT_WANTED = "ballast removed: brimline.ballast.bytes is {wanted} ({path})"
 
 
 class BallastNews:
@@ -66,7 +65,7 @@ def ballast_sentence(status: BallastStatus) -> str:
     if hindrance is not None:
         return hindrance
     if status.is_in_place:
-        return f"{human_bytes(status.size)} to be given back when the volume runs out: {status.path}"
+        return f"{human_bytes(status.size)} released when the volume runs out: {status.path}"
     return f"not wanted: {status.path}"
 
 
@@ -94,12 +93,12 @@ def ballast_document(statuses: Sequence[BallastStatus], wanted: Bytes) -> Ballas
 
 def _hindrance(status: BallastStatus) -> str | None:
     if status.failure is not None:
-        return f"{status.failure}; it is tried again and again"
+        return f"{status.failure}; retrying"
     if status.unrecorded:
-        return f"the ledger cannot be written: {status.unrecorded} acts on {status.path} are not on record yet"
+        return f"the ledger cannot be written: {status.unrecorded} acts on {status.path} are not recorded yet"
     if status.size < status.wanted and status.act is None:
         lacking = human_bytes(Bytes(status.wanted - status.size))
-        return f"no ballast at the moment: it is made as soon as {lacking} can be spared ({status.path})"
+        return f"no ballast yet: waiting for {lacking} of free space ({status.path})"
     return None
 
 

@@ -26,13 +26,13 @@ def explain_ballast(config: GuardConfig, report: DiskReport) -> Iterator[Finding
     yield _finding(
         Weight.FINE,
         f"every volume has a ballast of {human_bytes(rule.size)} ({config.settings[keys.BALLAST_BYTES.name].where}), "
-        f"which is given back when less than {human_bytes(rule.release_below)} are usable",
+        f"released below {human_bytes(rule.release_below)} usable",
     )
     if not config.pace.fast:
         yield _finding(
             Weight.WARNING,
-            f"{keys.FAST_SAMPLING.name} is false: a volume is looked at every {config.pace.interval:g} s, which may be "
-            "too late for the ballast",
+            f"{keys.FAST_SAMPLING.name} is false: volumes are checked every {config.pace.interval:g} s, which may "
+            "be too late for the ballast",
         )
     for volume in report.volumes:
         if volume.reading.failure is None:
@@ -50,8 +50,8 @@ def explain_ledger(config: GuardConfig, report: DiskReport) -> Iterator[Finding]
         yield Finding(
             topic="permissions",
             weight=Weight.PROBLEM,
-            sentence=f"{named} cannot be written to by this user (uid {os.geteuid()}): there can be no ledger, and "
-            "nothing is deleted that is not on record; make the folder for the guard's user, with mode 0700",
+            sentence=f"{named} cannot be written to by this user (uid {os.geteuid()}): without a ledger nothing is "
+            "deleted; create the folder for the guard's user, with mode 0700",
         )
         return
     number = place.stat().st_dev
@@ -61,8 +61,8 @@ def explain_ledger(config: GuardConfig, report: DiskReport) -> Iterator[Finding]
             yield Finding(
                 topic="reclaim",
                 weight=Weight.WARNING,
-                sentence=f"{named} is on the same volume as {named_log_dirs(volume)}: when that has no space left, "
-                "nothing can be put on record, and so nothing is deleted; better put it on another volume",
+                sentence=f"{named} is on the same volume as {named_log_dirs(volume)}: when that is full, the ledger "
+                "cannot be written and nothing is deleted; put it on another volume",
             )
 
 
@@ -73,7 +73,7 @@ def _explain_volume(volume: VolumeStatus, rule: BallastRule) -> Iterator[Finding
     if os.access(log_dir, os.R_OK | os.X_OK) and not Path(log_dir, META_PROPERTIES).exists():
         yield _finding(
             Weight.PROBLEM,
-            f"no ballast is made in {log_dir}: it has no {META_PROPERTIES}, so it is no broker's; is its volume "
+            f"no ballast is made in {log_dir}: it has no {META_PROPERTIES}, so it is not a broker's; is its volume "
             "mounted?",
         )
     if not os.access(log_dir, os.W_OK | os.X_OK):
@@ -89,17 +89,17 @@ def _explain_volume(volume: VolumeStatus, rule: BallastRule) -> Iterator[Finding
     if decide_ballast(Bytes(0), empty, rule) is not BallastDecision.ALLOCATE:
         yield _finding(
             Weight.PROBLEM,
-            f"{named_log_dirs(volume)}: a ballast of {human_bytes(rule.size)} is never made: even an empty volume of "
-            f"{human_bytes(reading.total_bytes)} would have too little left for it and for the limits",
+            f"{named_log_dirs(volume)}: a ballast of {human_bytes(rule.size)} never fits: the volume of "
+            f"{human_bytes(reading.total_bytes)} is too small for it and the limits",
         )
     elif share > _LARGE_PERCENT:
         yield _finding(
             Weight.WARNING,
-            f"{named_log_dirs(volume)}: the ballast takes {human_percent(share)} of the volume for good; what the disk "
-            "can write in a few seconds is enough",
+            f"{named_log_dirs(volume)}: the ballast takes {human_percent(share)} of the volume; what the disk "
+            "writes in a few seconds is enough",
         )
     elif not _has_one(volume) and decide_ballast(Bytes(0), now, rule) is not BallastDecision.ALLOCATE:
-        yield _finding(Weight.NOTE, f"{named_log_dirs(volume)}: there is no room for a ballast at the moment")
+        yield _finding(Weight.NOTE, f"{named_log_dirs(volume)}: no room for a ballast now")
 
 
 def _has_one(volume: VolumeStatus) -> bool:

@@ -20,11 +20,9 @@ from brimline.settings.config import GuardConfig
 
 TOPIC = "followers"
 _WHAT = {
-    FollowerAction.SKIP: "it is not sent what it has no room for, leaves the ISR and catches up later",
-    FollowerAction.FENCE: "Produce is refused for what it has no room for, and no replica falls behind",
-    FollowerAction.RESERVE: (
-        "an alert, and Produce goes on until its last reserve (brimline.follower.reserve.bytes), where it is refused"
-    ),
+    FollowerAction.SKIP: "it is not sent the partitions it has no room for, leaves the ISR and catches up later",
+    FollowerAction.FENCE: "Produce is refused for those partitions, so no replica falls behind",
+    FollowerAction.RESERVE: ("an alert; Produce is refused only at its last reserve (brimline.follower.reserve.bytes)"),
 }
 
 
@@ -34,7 +32,7 @@ def explain_followers(
     """``answers``: what every broker, this one included, says of its volumes; ``None``: nobody was asked."""
     own = config.node_id
     if isinstance(answers, Failure):
-        yield _finding(Weight.PROBLEM, f"the other brokers' disks are not known: {answers}")
+        yield _finding(Weight.PROBLEM, f"other brokers' disks are unknown: {answers}")
     described = answers if isinstance(answers, Mapping) else {}
     others = {broker: answer for broker, answer in described.items() if broker != own}
     if others or config.is_enforcing:
@@ -51,9 +49,9 @@ def explain_throttle(broker: BrokerId, held: Held | None) -> Iterator[Finding]:
     if held is not None:
         yield _finding(
             Weight.NOTE,
-            f"the guard has set {RATE}={OUR_RATE} on this broker since {time_text(held.since)}, to hold replicas of "
-            "full disks that are not in sync; it takes it back when they have room. If no guard is to run here any "
-            "more: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type brokers "
+            f"the guard has set {RATE}={OUR_RATE} on this broker since {time_text(held.since)}, to hold lagging "
+            "replicas on full disks; it is removed when they have room. If no guard will run here again: "
+            "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type brokers "
             f"--entity-name {broker} --delete-config {RATE}",
         )
 
@@ -74,14 +72,14 @@ def _shed(config: GuardConfig) -> Iterator[Finding]:
     action = follower_choice(config).action
     if action is not FollowerAction.RESERVE:
         yield _finding(
-            Weight.WARNING, f"{keys.FOLLOWER_SHED.name}=on does nothing: what is done is {action.value}, not reserve"
+            Weight.WARNING, f"{keys.FOLLOWER_SHED.name}=on has no effect: the action is {action.value}, not reserve"
         )
     else:
         yield _finding(
             Weight.NOTE,
-            "from that reserve on replicas in sync are taken away from the full disk, so that Produce goes on "
-            f"({keys.FOLLOWER_SHED.name}=on), where min.insync.replicas and at least two stay in sync; they are not "
-            "put back by themselves",
+            f"at that reserve in-sync replicas are removed from the full disk ({keys.FOLLOWER_SHED.name}=on), so "
+            "that Produce goes on, as long as min.insync.replicas and at least two stay in sync; you must put them "
+            "back",
         )
 
 
@@ -91,14 +89,14 @@ def _others(others: Mapping[BrokerId, BrokerLogDirs], limits: DiskLimits) -> Ite
     if told:
         yield _finding(
             Weight.FINE,
-            f"the disks of {named_brokers(told)} can be seen; they are held to the limits of this file, which should "
-            "be the same on every broker",
+            f"the disks of {named_brokers(told)} are known; the limits of this file apply to them: use the same on "
+            "every broker",
         )
     for peer in peers:
         if peer.failure is not None:
             yield _finding(
                 Weight.WARNING,
-                f"the disks of broker {peer.broker} are not known, and nothing is held back for it: {peer.failure}",
+                f"disks of broker {peer.broker} unknown, nothing is held back for it: {peer.failure}",
             )
         for log_dir in peer.full:
             yield _finding(Weight.WARNING, f"broker {peer.broker} has no room: {why_peer_is_full(log_dir, limits)}")
@@ -106,7 +104,7 @@ def _others(others: Mapping[BrokerId, BrokerLogDirs], limits: DiskLimits) -> Ite
     if old:
         yield _finding(
             Weight.WARNING,
-            f"the disks of {named_brokers(old)} cannot be seen (Kafka before 3.3), and nothing is held back for them",
+            f"the disks of {named_brokers(old)} are unknown (Kafka before 3.3): nothing is held back for them",
         )
 
 
@@ -116,11 +114,9 @@ def _cordon(config: GuardConfig, own: BrokerLogDirs) -> Iterator[Finding]:
     if not config.settings[keys.CORDON.name].value:
         yield _finding(Weight.NOTE, f"a full log dir is not cordoned ({keys.CORDON.name}=false)")
     elif any(each.is_cordoned is not None for each in own.log_dirs.values()):
-        yield _finding(Weight.FINE, "a full log dir is cordoned while it is full: no new replica is put there")
+        yield _finding(Weight.FINE, "a full log dir is cordoned: no new replicas while it is full")
     else:
-        yield _finding(
-            Weight.NOTE, "new replicas may be put into a full log dir: only Kafka 4.3 and later can cordon one"
-        )
+        yield _finding(Weight.NOTE, "a full log dir can get new replicas: cordoning needs Kafka 4.3")
     operators = sorted(path for path, each in own.log_dirs.items() if each.is_cordoned)
     if operators:
         yield _finding(Weight.NOTE, f"cordoned now: {', '.join(operators)}")

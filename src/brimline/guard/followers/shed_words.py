@@ -36,14 +36,12 @@ def shed_document(report: SheddingReport, servers: str) -> ShedDocument | None:
 
 def shed_sentence(report: SheddingReport) -> str:
     if report.failure is not None:
-        return (
-            f"replicas cannot be taken away from a full disk, or what was taken not be looked after: {report.failure}"
-        )
+        return f"replicas cannot be removed from a full disk or tracked: {report.failure}"
     brokers = ", ".join(map(str, sorted({each.follower for each in report.shed})))
     names = [str(each.partition) for each in report.shed]
     rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return (
-        f"{counted(len(names), 'replica')} taken away because a disk of broker {brokers} was full, and not back: "
+        f"{counted(len(names), 'replica')} removed because a disk of broker {brokers} was full, not put back: "
         f"{', '.join(names[:_SHOWN])}{rest}"
     )
 
@@ -58,9 +56,9 @@ def how_to_put_back(shed: Sequence[ShedEntry], servers: str) -> str:
         for each in list(firsts.values())[:_SHOWN]
     ]
     document = json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
-    rest = " (and likewise for the others, which brimline ledger has)" if len(firsts) > _SHOWN else ""
+    rest = " (the others likewise: brimline ledger)" if len(firsts) > _SHOWN else ""
     return (
-        f"when that disk has room, put back what was taken away{rest}: echo {shlex.quote(document)} | "
+        f"when that disk has room, put them back{rest}: echo {shlex.quote(document)} | "
         f"kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(servers)} --execute "
         "--reassignment-json-file /dev/stdin"
     )
@@ -77,8 +75,8 @@ class ShedNews:
             say(
                 logging.WARNING,
                 "replica-shed",
-                f"{each.partition} was taken away from broker {each.follower} ({human_bytes(each.size)} in "
-                f"{each.log_dir}): {each.why}; it is not put back by itself; {how_to_put_back([each], self._servers)}",
+                f"{each.partition} removed from broker {each.follower} ({human_bytes(each.size)} in "
+                f"{each.log_dir}): {each.why}; {how_to_put_back([each], self._servers)}",
                 topic=each.partition.topic,
                 partition=each.partition.partition,
                 follower=each.follower,
@@ -89,7 +87,7 @@ class ShedNews:
                 say(
                     logging.INFO,
                     "replica-shed-over",
-                    f"{each.partition} has other replicas again than those that were left to it",
+                    f"{each.partition} was reassigned again",
                     topic=each.partition.topic,
                     partition=each.partition.partition,
                 )

@@ -105,16 +105,14 @@ def lagging_on_full_disks(peers: PeerReport) -> Partitions:
 def throttle_sentence(report: ThrottleReport) -> str:
     """Not for a quiet report."""
     if report.failure is not None:
-        return f"replicas that are not in sync cannot be held or let go on: {report.failure}"
+        return f"lagging replicas cannot be held or released: {report.failure}"
     if report.foreign is not None:
         return (
-            f"replicas of {counted_partitions(report.wanted)} on a full disk are not in sync, and are not held: "
-            f"somebody else's replication throttle is set ({report.foreign}), and Kafka has one rate for a whole broker"
+            f"replicas of {counted_partitions(report.wanted)} on a full disk lag and are not held: another "
+            f"replication throttle is set ({report.foreign}), and Kafka has one rate per broker"
         )
     count = 0 if report.held is None else report.held.partitions
-    return (
-        f"replication of {counted_partitions(count)} to replicas on a full disk that are not in sync is held (throttle)"
-    )
+    return f"replication of {counted_partitions(count)} to lagging replicas on a full disk is held (throttle)"
 
 
 class ThrottleNews:
@@ -130,4 +128,4 @@ class ThrottleNews:
             level = logging.WARNING if report.failure is None else logging.ERROR
             say(level, "follower-throttle", throttle_sentence(report), partitions=report.wanted)
         elif was_told:
-            say(logging.INFO, "follower-throttle", "no replication throttle of this guard is set any more")
+            say(logging.INFO, "follower-throttle", "replication throttle removed")

@@ -20,8 +20,8 @@ _DOES = {
     FollowerAction.RESERVE: ("are refused to producers (reserve)", "would be refused to producers (reserve)"),
 }
 WHAT_TO_DO = (
-    "make room there: lower the retention of a topic, delete a topic or move replicas away; it ends by itself as soon "
-    "as that disk has room again"
+    "make room there: lower the retention of a topic, delete a topic or move replicas; it ends automatically when "
+    "that disk has room"
 )
 
 
@@ -29,26 +29,28 @@ def follower_sentence(follower: FullFollower, orders: OrderReport) -> str:
     """What is done about one full follower, or would be."""
     who = f"broker {follower.broker} has no room: {follower.reason}"
     if follower.failure is not None and not follower.topics:
-        return f"{who}; which of its partitions are led here is not known: {follower.failure}"
+        return f"{who}; its partitions led here are unknown: {follower.failure}"
     if not follower.partitions:
-        return f"{who}; nothing there is led here"
+        return f"{who}; no partition there is led here"
     does, would = _DOES[orders.choice.action]
     led = f"the {counted_partitions(follower.partitions)} there that this broker leads"
     if orders.choice.action is FollowerAction.RESERVE:
         if not follower.held:
             left = human_bytes(follower.reserve)
-            return f"{who}; producers of {led} go on, and are refused when less than {left} is usable there (reserve)"
+            return f"{who}; writes to {led} go on, refused below {left} usable there (reserve)"
         led = f"{follower.held_partitions} of {led}"
     if orders.action is orders.choice.action and orders.leaks:
         return (
-            f"{who}; {led} should not be replicated to it, but fetches of a version that this gateway does not know "
-            "pass unread: upgrade brimline, or choose brimline.follower.action=reserve"
+            f"{who}; {led} cannot be held back: its fetches are of a version that this gateway does not know; "
+            "upgrade brimline, or set brimline.follower.action=reserve"
         )
     if orders.action is orders.choice.action:
         return f"{who}; {led} {does}"
     if not orders.is_enforced:
         return f"{who}; {led} {would}: brimline.enforcement is observe"
-    return f"{who}; {led} {would}, but nothing is done: {orders.choice.obstacle or orders.failure or 'not told yet'}"
+    return (
+        f"{who}; {led} {would}, but this cannot be done: {orders.choice.obstacle or orders.failure or 'not told yet'}"
+    )
 
 
 def action_sentence(orders: OrderReport) -> str:
@@ -85,14 +87,14 @@ class FollowerNews:
             say(
                 logging.WARNING,
                 "peers-silent",
-                f"nothing is known of the disks of {named_brokers(new)}, and nothing is held back for them"
-                f" (no answer within {human_span(report.patience)}{f'; {why}' if why else ''})",
+                f"disks of {named_brokers(new)} unknown, nothing is held back for them (no answer within "
+                f"{human_span(report.patience)}{f'; {why}' if why else ''})",
                 brokers=",".join(map(str, sorted(new))),
             )
         if back:
             answering = back & {each.broker for each in report.peers}
             if answering:
-                say(logging.INFO, "peers-answer", f"the disks of {named_brokers(answering)} are known again")
+                say(logging.INFO, "peers-answer", f"disks of {named_brokers(answering)} known again")
         self._silent = silent
 
     def orders(self, report: OrderReport) -> None:
@@ -113,7 +115,7 @@ class FollowerNews:
             say(
                 logging.INFO,
                 "follower-released",
-                f"broker {broker} is no longer known to be full: what was held back for it goes on",
+                f"broker {broker} is no longer full: nothing is held back for it",
                 follower=broker,
             )
         self._full, self._failure = now, failure
@@ -126,22 +128,20 @@ class CordonNews:
 
     def tell(self, report: CordonReport) -> None:
         for path in sorted(report.cordoned.added):
-            say(logging.WARNING, "cordoned", f"{path} is full, and cordoned: no new replica is put there", log_dir=path)
+            say(logging.WARNING, "cordoned", f"{path} is full and cordoned: no new replicas", log_dir=path)
         for path in sorted(report.cordoned.opened):
-            say(
-                logging.INFO, "uncordoned", f"{path} is no longer cordoned: new replicas may be put there", log_dir=path
-            )
+            say(logging.INFO, "uncordoned", f"{path} is no longer cordoned", log_dir=path)
         for path in sorted(report.kept_open - self._kept_open):
             say(
                 logging.WARNING,
                 "not-cordoned",
-                f"{path} is full, and not cordoned: no other broker is known to have room for new replicas",
+                f"{path} is full but not cordoned: no other broker is known to have room for new replicas",
                 log_dir=path,
             )
         self._kept_open = report.kept_open
         failure = None if report.failure is None else str(report.failure)
         if failure is not None and failure != self._failure:
-            say(logging.ERROR, "cordon-failed", f"full log dirs cannot be cordoned, or not be opened: {failure}")
+            say(logging.ERROR, "cordon-failed", f"full log dirs cannot be cordoned or reopened: {failure}")
         self._failure = failure
 
 

@@ -13,7 +13,7 @@ from brimline.documents.gateway_state import GatewayState
 from brimline.gateway.net.tls import ServerTls
 from brimline.guard.feature import Finding, Weight
 from brimline.guard.gateway_link.findings import concerns_gateway, gateway_finding, hole_weight
-from brimline.model import BadInput, FailureKind, ObservationFailed
+from brimline.model import BadInput, FailureKind, ObservationFailed, counted
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 from brimline.settings.layout import Address, FrontedListener
@@ -45,7 +45,7 @@ def check_state_dir(config: GuardConfig) -> Iterator[Finding]:
     if not path.is_dir():
         yield gateway_finding(
             hole_weight(config),
-            f"{named} is no folder: make it for the user of guard and gateway, with mode 0700 (systemd does it: "
+            f"{named} is not a folder: create it for the user of guard and gateway, with mode 0700 (systemd: "
             "StateDirectory=brimline)",
         )
     elif not os.access(path, os.R_OK | os.W_OK | os.X_OK):
@@ -63,7 +63,7 @@ def check_key_stores(config: GuardConfig) -> Iterator[Finding]:
             tls = ServerTls(settings)
         except BadInput as problem:
             yield gateway_finding(
-                hole_weight(config), f"{fronted.name}: the gateway cannot speak TLS as the broker does: {problem}"
+                hole_weight(config), f"{fronted.name}: the gateway cannot offer TLS like the broker: {problem}"
             )
             continue
         if fronted.has_client_tls:
@@ -82,8 +82,8 @@ def _check_broker_certificate(fronted: FrontedListener, tls: ServerTls) -> Itera
     except ssl.SSLCertVerificationError:
         yield gateway_finding(
             Weight.WARNING,
-            f"{fronted.name}: the broker shows another certificate than the one in its key store, and a gateway that "
-            "has not seen it before will not speak to it: it has not read the renewed store; tell it with "
+            f"{fronted.name}: the broker shows a certificate that is not in its key store, and a new gateway will "
+            "not trust it: the broker has not read the renewed store; reload it with "
             f"kafka-configs.sh --alter --add-config listener.name.{fronted.name.lower()}.ssl.keystore.location=…, or "
             "restart it",
         )
@@ -103,7 +103,7 @@ def check_ports(config: GuardConfig) -> Iterator[Finding]:
             continue
         hint = ""
         if problem.errno == errno.EADDRINUSE:
-            hint = ": another process listens there (if it is systemd for brimline-gateway.socket, all is well)"
+            hint = ": another process listens there (fine if it is systemd for brimline-gateway.socket)"
         elif problem.errno == errno.EADDRNOTAVAIL:
             hint = ": it is not an address of this machine"
         yield gateway_finding(
@@ -128,10 +128,11 @@ def _why_not_bound(address: Address) -> OSError | None:
 
 
 def _explain_running(config: GuardConfig, state: GatewayState) -> Iterator[Finding]:
-    draining = ", and is ending" if state.draining else ""
+    draining = ", shutting down" if state.draining else ""
     yield gateway_finding(
         Weight.FINE,
-        f"the gateway runs (version {state.version}, process {state.pid}) with {state.connections.open} connections"
+        f"gateway running (version {state.version}, process {state.pid}), "
+        f"{counted(state.connections.open, 'connection')}"
         f"{draining}",
     )
     if state.enforcement != config.text(keys.ENFORCEMENT):

@@ -52,7 +52,7 @@ def explain_layout(config: GuardConfig) -> Iterator[Finding]:
     if config.is_enforcing and config.limits.are_off:
         yield gateway_finding(
             Weight.WARNING,
-            "enforcement is gateway, but both limits are switched off: only brimline fence has anything refused",
+            "enforcing, but both limits are off: only brimline fence refuses anything",
         )
 
 
@@ -65,8 +65,8 @@ def explain_addresses(config: GuardConfig, asked: AddressRules | None, seen: Col
         return
     yield gateway_finding(
         Weight.NOTE,
-        f"the broker sees the gateway's address{_named(seen)} instead of its clients': so do its request log, and "
-        "whoever lists the members of a consumer group",
+        f"the broker sees the gateway's address{_named(seen)} instead of its clients', in its request log and in "
+        "lists of group members too",
     )
     now: Mapping[str, str | None] = asked.limits if asked and not isinstance(asked.limits, Failure) else {}
     yield from _per_ip(config, now, seen)
@@ -74,8 +74,7 @@ def explain_addresses(config: GuardConfig, asked: AddressRules | None, seen: Col
     for key, builder in config.broker.connection_limits.principal_builders.items():
         yield gateway_finding(
             Weight.WARNING,
-            f"{key}={builder}: if this class looks at the address or at the TLS session of a client, it sees the "
-            "gateway's",
+            f"{key}={builder}: if this class reads a client's address or TLS session, it gets the gateway's",
         )
     if asked is not None:
         yield from _acls(asked.acls_by_host, seen)
@@ -86,12 +85,12 @@ def _nothing_fronted(config: GuardConfig) -> Finding:
     how = (
         f"set {keys.INTERCEPTION.name}={keys.TPROXY}, which changes no listener and needs no restart of the broker; or "
         "bind a listener for clients to a private address and advertise the gateway's, such as "
-        "listeners=CLIENT://127.0.0.1:19092,… and advertised.listeners=CLIENT://HOST:9092,…; the brokers among "
-        "themselves need another one (inter.broker.listener.name)"
+        "listeners=CLIENT://127.0.0.1:19092,… and advertised.listeners=CLIENT://HOST:9092,…; the brokers need "
+        "another listener for replication (inter.broker.listener.name)"
     )
     if config.is_enforcing:
         return gateway_finding(
-            Weight.PROBLEM, f"enforcement is gateway, but no listener goes through it, so nothing can be refused: {how}"
+            Weight.PROBLEM, f"enforcing, but no listener goes through the gateway, so nothing can be refused: {how}"
         )
     return gateway_finding(Weight.NOTE, f"no listener goes through a gateway; to have one: {how}")
 
@@ -113,19 +112,20 @@ def _explain_fronted(fronted: FrontedListener, config: GuardConfig) -> Iterator[
     if fronted.carries_replication:
         yield gateway_finding(
             Weight.NOTE,
-            f"{name}: the brokers fetch from this one through the gateway: while it is down, no follower can, and the "
-            "ISR shrinks; have it started again by itself (deploy/systemd), and watch KafkaReplicationCutOff",
+            f"{name}: the brokers fetch from this one through the gateway: while it is down the ISR shrinks; run it "
+            "under systemd (deploy/systemd) and watch the alert KafkaReplicationCutOff",
         )
     if fronted.sends_clients_past:
         yield gateway_finding(
             hole_weight(config),
-            f"{name}: clients are sent to {fronted.advertised}, where the broker itself answers, so they go past the "
-            "gateway: let advertised.listeners name the gateway's address",
+            f"{name}: clients are sent to {fronted.advertised}, where the broker answers, so they bypass the "
+            "gateway: set advertised.listeners to the gateway's address",
         )
     elif fronted.advertised.port != fronted.bind.port:
         yield gateway_finding(
             Weight.NOTE,
-            f"{name}: clients are sent to {fronted.advertised}: see that this leads to the gateway's {fronted.bind}",
+            f"{name}: clients are sent to {fronted.advertised}: make sure that this leads to the gateway's "
+            f"{fronted.bind}",
         )
     yield from _explain_exposure(name, fronted.broker_bind)
 
@@ -139,26 +139,26 @@ def _explain_exposure(name: str, broker: Address) -> Iterator[Finding]:
     where = "every address" if broker.is_everywhere else str(broker)
     yield gateway_finding(
         Weight.WARNING if is_open else Weight.NOTE,
-        f"{name}: the broker's own port {broker.port} is bound to {where}: a client that connects to it goes past the "
-        "gateway, and nothing is refused to it; bind it to 127.0.0.1, or let no client reach it",
+        f"{name}: the broker's own port {broker.port} is bound to {where}: a client that connects there bypasses "
+        "the gateway and is never refused; bind it to 127.0.0.1, or block it",
     )
 
 
 def _explain_bypassed(bypassed: BypassedListener, config: GuardConfig) -> Iterator[Finding]:
-    sentence = f"{bypassed.name} goes past the gateway: {bypassed.why.value}"
+    sentence = f"{bypassed.name} bypasses the gateway: {bypassed.why.value}"
     if not bypassed.why.is_for_clients:
         yield gateway_finding(Weight.FINE, sentence)
         return
     if bypassed.why is Bypass.CLIENT_CERTIFICATES:
-        sentence += "; behind a gateway it would see the gateway's certificate, and take every client for the gateway"
+        sentence += "; behind a gateway the broker would see the gateway's certificate for every client"
     weight = Weight.WARNING if config.is_enforcing else Weight.NOTE
-    yield gateway_finding(weight, f"{sentence}; Produce over it is never refused, and can fill a disk")
+    yield gateway_finding(weight, f"{sentence}; Produce over it is never refused and can fill a disk")
     bound, advertised = config.broker.bound_listeners[bypassed.name], config.broker.listeners[bypassed.name]
     if bound.port not in (0, advertised.port):
         yield gateway_finding(
             Weight.WARNING,
             f"{bypassed.name}: clients are sent to port {advertised.port}, where no gateway listens, and the broker is "
-            f"bound to {bound.port}: unless something else leads there, let it advertise the port that it is bound to",
+            f"bound to {bound.port}: advertise the port that it is bound to, unless something else forwards there",
         )
 
 
@@ -178,7 +178,7 @@ def _per_ip(config: GuardConfig, now: Mapping[str, str | None], seen: Collection
     if limit < LARGEST_INT or set(overrides) - set(seen):
         yield gateway_finding(
             Weight.NOTE,
-            f"{PER_IP} and its overrides are kept by the gateway, which alone sees who comes through it",
+            f"{PER_IP} and its overrides are enforced by the gateway",
         )
 
 
@@ -189,7 +189,7 @@ def _creation_rates(config: GuardConfig, now: Mapping[str, str | None]) -> Itera
     for key, rate in rates.items():
         yield gateway_finding(
             Weight.NOTE,
-            f"{key}={rate}: when the gateway is restarted, its clients come back at this rate and not all at once",
+            f"{key}={rate}: after a restart of the gateway clients reconnect at this rate",
         )
 
 
@@ -202,17 +202,17 @@ def _acls(by_host: Mapping[str, int] | Failure, seen: Collection[str]) -> Iterat
     if of_gateway:
         yield gateway_finding(
             Weight.PROBLEM,
-            f"{_count(sum(of_gateway.values()), 'ACL')} for {_some(of_gateway)}, which the gateway connects from: what "
-            "is allowed or denied to this host is allowed or denied to every client of the gateway, wherever it is; "
-            "remove them with kafka-acls.sh, or let the gateway have an address of its own "
+            f"{_count(sum(of_gateway.values()), 'ACL')} for {_some(of_gateway)}, which the gateway connects from: "
+            "they apply to every client of the gateway; remove them with kafka-acls.sh, or give the gateway its own "
+            "address "
             f"({keys.GATEWAY_SOURCE.name})",
         )
     others = {host: count for host, count in by_host.items() if host not in of_gateway}
     if others:
         yield gateway_finding(
             Weight.WARNING,
-            f"{_count(sum(others.values()), 'ACL')} for hosts ({_some(others)}): a client that comes through the "
-            "gateway has the gateway's address, so that what is allowed or denied to its own no longer applies to it",
+            f"{_count(sum(others.values()), 'ACL')} for hosts ({_some(others)}): clients of the gateway have its "
+            "address, so these ACLs no longer apply to them",
         )
 
 
@@ -234,9 +234,8 @@ def _quotas(by_address: Mapping[str, float] | Failure) -> Iterator[Finding]:
     elif by_address:
         yield gateway_finding(
             Weight.WARNING,
-            f"{_count(len(by_address), 'quota')} of addresses ({_some(by_address)}): the guard has the gateway keep "
-            "them; to the broker all clients of the gateway share the quota of the gateway's address: give it "
-            "a large one",
+            f"{_count(len(by_address), 'quota')} of addresses ({_some(by_address)}): the gateway enforces them; for "
+            "the broker all its clients share the quota of the gateway's address: set that high",
         )
 
 
@@ -244,9 +243,7 @@ def _unknown(what: str, failure: Failure) -> Finding:
     needs = ": this principal needs Describe and DescribeConfigs on the cluster" * (
         failure.kind is FailureKind.NOT_AUTHORIZED
     )
-    return gateway_finding(
-        Weight.NOTE, f"whether there are {what}, which a gateway changes, is not known{needs} ({failure})"
-    )
+    return gateway_finding(Weight.NOTE, f"{what}, which a gateway affects, are unknown{needs} ({failure})")
 
 
 def _some(names: Mapping[str, object]) -> str:

@@ -198,11 +198,11 @@ class GatewayNews:
             say(
                 logging.INFO,
                 "gateway-answers",
-                f"the gateway answers; its enforcement is {report.state.enforcement}",
+                f"gateway answers; enforcement: {report.state.enforcement}",
                 pid=report.state.pid,
             )
         elif report.failure is not None:
             # Where none is wanted and none was ever set up, that is how it should be
             level = logging.INFO if report.is_absent else logging.WARNING
-            rest = "; nothing is refused, though brimline.enforcement says so" if report.is_wanted else ""
+            rest = "; nothing is refused, although brimline.enforcement is gateway" if report.is_wanted else ""
             say(level, "gateway-silent", f"{report.failure}{rest}", kind=report.failure.kind.value)

@@ -66,7 +66,8 @@ class SnapshotWriter:
         """Raises ``WriterFailed``."""
         if self._left_behind is not None and self._left_behind.poll() is None:
             raise WriterFailed(
-                f"the writer of an earlier snapshot (process {self._left_behind.pid}) still hangs in {self._shown}"
+                f"the writer of an earlier snapshot (process {self._left_behind.pid}) still hangs writing to "
+                f"{self._shown}"
             )
         self._left_behind = None
         instructions = Instructions(
@@ -106,7 +107,7 @@ class SnapshotWriter:
         try:
             return read_json(Delivered, answer)
         except ValueError:
-            raise WriterFailed(f"the writer gave no answer that can be read: {answer[:_LONGEST_COMPLAINT]!r}") from None
+            raise WriterFailed(f"the writer's answer cannot be read: {answer[:_LONGEST_COMPLAINT]!r}") from None
 
     def _kill(self, process: "subprocess.Popen[bytes]") -> None:
         process.kill()
@@ -116,9 +117,9 @@ class SnapshotWriter:
             self._left_behind = process
 
     def _too_slow(self) -> str:
-        return f"the writer was ended after {self._limit} s: does {self._shown} answer?"
+        return f"the writer was killed after {self._limit} s: does {self._shown} answer?"
 
 
 def _last_line(complaint: bytes) -> str:
     lines = complaint.decode(errors="replace").strip().splitlines()
-    return lines[-1][:_LONGEST_COMPLAINT] if lines else "it said nothing"
+    return lines[-1][:_LONGEST_COMPLAINT] if lines else "no message"

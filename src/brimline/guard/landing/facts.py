@@ -65,7 +65,7 @@ def _other_volumes(survey: Survey, disks: DiskReport) -> Iterator[VolumeRow]:
                 device=volume.reading.device,
                 total_bytes=volume.reading.total_bytes,
                 usable_bytes=volume.reading.usable_bytes,
-                failure="not looked into" if volume.reading.failure is None else volume.reading.failure.message,
+                failure="not scanned" if volume.reading.failure is None else volume.reading.failure.message,
                 state=volume.state.value,
                 limits=disks.limits,
                 is_offline=True,

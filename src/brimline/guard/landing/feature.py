@@ -51,7 +51,7 @@ class LandingNews:
             say(
                 logging.WARNING,
                 "landing-fails",
-                f"snapshots do not reach {self._uri}: {report.failure}; {_fate(report)}",
+                f"snapshots cannot be written to {self._uri}: {report.failure}; {_fate(report)}",
                 waiting=report.waiting,
                 waiting_bytes=report.waiting_bytes,
                 dropped=report.dropped,
@@ -61,7 +61,7 @@ class LandingNews:
             say(
                 logging.INFO,
                 "landing-works",
-                f"snapshots reach {self._uri}; the last one is {report.name}",
+                f"snapshots are written to {self._uri} again; the last one is {report.name}",
                 sent=report.sent,
                 bytes=report.bytes,
             )
@@ -69,8 +69,8 @@ class LandingNews:
 
 def _fate(report: LandingReport) -> str:
     if report.dropped:
-        return f"{report.waiting} wait in the state dir, and {report.dropped} were dropped to make room"
-    return f"{report.waiting} wait in the state dir"
+        return f"{report.waiting} waiting in the state dir, {report.dropped} were dropped"
+    return f"{report.waiting} waiting in the state dir"
 
 
 class Landing(Feature):

@@ -89,7 +89,7 @@ class LandingTask:
             self._become(self._written(settings, now))
             wait = settings.interval
         except ObservationFailed as error:
-            self._fail(f"the broker was not surveyed: {error}")
+            self._fail(f"the broker's state is unknown: {error}")
             wait = min(settings.interval, _SOONEST_RETRY)
         except WriterFailed as error:
             self._fail(str(error))
@@ -100,7 +100,7 @@ class LandingTask:
     def _written(self, settings: LandingSettings, begun: float) -> LandingReport:
         cluster = self._cluster_id()
         if cluster is None:
-            raise WriterFailed("no log dir's meta.properties tells the cluster's id")
+            raise WriterFailed("no meta.properties in a log dir has the cluster id")
         survey = self._survey()
         header = Header(
             snapshot_id=uuid4().hex,

@@ -20,7 +20,7 @@ from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 
 _SHOWN = 10
-TRICKLE = "about 1 MiB every 11 s still gets through (replica.fetch.max.bytes), for all moves on this broker together"
+TRICKLE = "about 1 MiB every 11 s still gets through for all moves on this broker (replica.fetch.max.bytes)"
 
 
 def named_moves(moves: MovesInto) -> str:
@@ -33,18 +33,18 @@ def move_sentence(report: MoveReport, *, enforced: bool) -> str:
         return _without_moves(report)
     what = f"the move of {named_moves(report.moves)}, which is full"
     if report.is_held:
-        return f"holds up {what} ({KEY}=1); {TRICKLE}"
+        return f"pauses {what} ({KEY}=1); {TRICKLE}"
     if report.failure is not None and enforced:
-        return f"cannot hold up {what}: {report.failure}"
-    return f"would hold up {what} ({KEY}=1)"
+        return f"cannot pause {what}: {report.failure}"
+    return f"would pause {what} ({KEY}=1)"
 
 
 def _without_moves(report: MoveReport) -> str:
     if report.pause is None:
         return str(report.failure)
     if report.is_held:
-        return f"holds moves up ({KEY}=1), since it is not known whether one goes into a full log dir"
-    return f"cannot let moves go on ({KEY}=1), though none goes into a full log dir: {report.failure}"
+        return f"pauses moves ({KEY}=1): a move into a full log dir cannot be ruled out"
+    return f"cannot resume moves ({KEY}=1), although no target log dir is full: {report.failure}"
 
 
 def value_before(value: str | None) -> str:
@@ -59,9 +59,9 @@ def how_to_cancel(moves: MovesInto, broker: BrokerId, servers: str) -> str:
         for log_dir, each in shown
     ]
     document = json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
-    rest = " (and likewise for the others)" if sum(map(len, moves.values())) > _SHOWN else ""
+    rest = " (the others likewise)" if sum(map(len, moves.values())) > _SHOWN else ""
     return (
-        f"make room there, or cancel the move, which frees what it has copied{rest}: echo {shlex.quote(document)} | "
+        f"make room there, or cancel the move and free what it has copied{rest}: echo {shlex.quote(document)} | "
         f"kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(servers)} --cancel --preserve-throttles "
         "--reassignment-json-file /dev/stdin"
     )
@@ -111,14 +111,14 @@ class MoveNews:
             say(
                 logging.WARNING,
                 "moves-paused-again",
-                f"somebody changed {KEY}: it is 1 again, and {value_before(report.pause.before)} is put back later",
+                f"{KEY} was changed by someone else: set to 1 again; {value_before(report.pause.before)} is "
+                "restored later",
             )
         if self._pause is not None and report.pause is None:
             say(
                 logging.INFO,
                 "moves-resumed",
-                f"no partition is moved into a full log dir any more: moves go on, and {KEY} is as it was before "
-                f"({value_before(self._pause.before)})",
+                f"moves resumed: no target log dir is full; {KEY} restored ({value_before(self._pause.before)})",
                 before=self._pause.before,
             )
         self._pause = report.pause
@@ -127,7 +127,7 @@ class MoveNews:
         said, self._said = self._said, report.partitions
         if report.partitions <= said:
             return
-        whose = " (set by somebody else, and left alone)" if report.hold is Hold.NOT_OURS else ""
+        whose = " (set by someone else, left unchanged)" if report.hold is Hold.NOT_OURS else ""
         say(
             logging.WARNING,
             "moves-paused" if report.is_held else "observe",
@@ -190,7 +190,7 @@ class Moves(Feature):
             setting.own_value()
             setting.check(PAUSED)
         except ObservationFailed as error:
-            sentence = f"moves into a full log dir cannot be held up: {error}"
+            sentence = f"moves into a full log dir cannot be paused: {error}"
             yield Finding(topic="permissions", weight=Weight.PROBLEM, sentence=sentence)
         finally:
             setting.close()

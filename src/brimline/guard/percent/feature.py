@@ -205,7 +205,7 @@ class Percentages(Feature):
         if failure != self._failure:
             self._failure = failure
             if failure is None:
-                say(logging.INFO, "broker-answers", "the broker answers; retention percentages are computed")
+                say(logging.INFO, "broker-answers", "the broker answers; computing retention percentages")
             else:
                 say(logging.WARNING, "broker-silent", f"no retention percentages: {failure}", kind=failure.kind.value)
 

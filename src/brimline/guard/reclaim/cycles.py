@@ -16,8 +16,8 @@ from brimline.act.trims.trims import TrimExecutor, TrimmedCluster
 from brimline.guard.reclaim.report import CycleFigures, Totals, figures_of
 from brimline.guard.reclaim.words import ReclaimNews
 
-LEFT_BEHIND = "its planner has ended: what is still needed is planned again"
-SUPERSEDED = "a newer plan takes its place"
+LEFT_BEHIND = "its planner has ended; what is still needed is planned again"
+SUPERSEDED = "replaced by a newer plan"
 
 FilesLeft = Callable[[Sequence[PlannedTrim]], Sequence[Left]]
 

@@ -110,7 +110,7 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
         survey = Surveyor(client, looked.clock).survey(config.reclaim_policy, looked.readable)
         own = _own_note(client, config) if is_shared(survey.own) and holders(survey.facts) else None
     except ObservationFailed as error:
-        yield reclaim_finding(Weight.PROBLEM, f"it is not known what reclaim would do: {error.failure}")
+        yield reclaim_finding(Weight.PROBLEM, f"what reclaim would do is unknown: {error.failure}")
         return
     finally:
         client.close()
@@ -121,7 +121,7 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
         with closing(Connection(config.admin)) as connection:
             may_delete = may_delete_records(connection, survey.facts.topics, _PATIENCE_FOR_RIGHTS)
     except ObservationFailed as error:
-        sentence = f"whether records may be deleted is not known: {error.failure}"
+        sentence = f"permission to delete records is unknown: {error.failure}"
         yield Finding(topic="permissions", weight=Weight.NOTE, sentence=sentence)
         return
     yield from explain_rights(config, survey, may_delete)

@@ -43,13 +43,13 @@ _BRAKES = (
 _OUTCOMES = {
     DeviceOutcome.UNDER_CEILING: "nothing to delete now: it is below its ceiling",
     DeviceOutcome.GOING_SUFFICES: "nothing to delete now: above its ceiling, but deletions in progress cover it",
-    DeviceOutcome.SPACE_UNKNOWN: "nothing would be deleted: its use is not known",
-    DeviceOutcome.CYCLE_LIMIT: "no more goes in one cycle (brimline.reclaim.max.percent.per.cycle, "
+    DeviceOutcome.SPACE_UNKNOWN: "nothing would be deleted: its use is unknown",
+    DeviceOutcome.CYCLE_LIMIT: "more would exceed the limit of a cycle (brimline.reclaim.max.percent.per.cycle, "
     "brimline.reclaim.max.bytes.per.cycle)",
     DeviceOutcome.BRAKES_YIELD: "the disk is down to its last reserve and nothing refuses writes: minimum retention "
-    "and the limit of a cycle yield",
-    DeviceOutcome.NO_CURE: "deleting cannot bring it below its ceiling: only as much goes as keeps it below its fence",
-    DeviceOutcome.FLOOR_REACHED: "it stays above its ceiling even then: nothing more may be taken",
+    "and the limit of a cycle are overridden",
+    DeviceOutcome.NO_CURE: "deleting cannot reach its ceiling: only enough is deleted to stay below its fence",
+    DeviceOutcome.FLOOR_REACHED: "it stays above its ceiling: nothing more is removable",
 }
 
 
@@ -66,9 +66,10 @@ def explain_ceiling(config: GuardConfig, report: DiskReport) -> Iterator[Finding
     is_applied = config.text(keys.RECLAIM_MODE) == keys.APPLY
     yield reclaim_finding(
         Weight.FINE if is_applied else Weight.NOTE,
-        f"above {ceiling} % used of a device the oldest closed segments of all topics {'' if is_applied else 'would '}"
-        f"go first ({where}), decided every {config.seconds(keys.RECLAIM_INTERVAL):g} s"
-        + ("" if is_applied else f"; {keys.RECLAIM_MODE.name}=plan: plans only, nothing is deleted"),
+        f"above {ceiling} % used of a device the oldest closed segments of all topics "
+        f"{'are' if is_applied else 'would be'} deleted ({where}), checked every "
+        f"{config.seconds(keys.RECLAIM_INTERVAL):g} s"
+        + ("" if is_applied else f"; {keys.RECLAIM_MODE.name}=plan: plans only, deletes nothing"),
     )
     yield from (reclaim_finding(Weight.NOTE, line) for line in changed_defaults(config))
     yield from _brakes(config)
@@ -112,8 +113,8 @@ def explain_rights(config: GuardConfig, survey: ReclaimSurvey, may_delete: Mappi
         yield Finding(
             topic="permissions",
             weight=weight,
-            sentence=f"this principal may not delete records of {_some(refused, 'topic')}: reclaim needs DELETE on "
-            "every topic that it may trim; grant it with kafka-acls.sh --add --allow-principal … --operation Delete "
+            sentence=f"this principal may not delete records of {_some(refused, 'topic')}: grant DELETE with "
+            "kafka-acls.sh --add --allow-principal … --operation Delete "
             "--topic …, or protect the topics (brimline.reclaim.protected.topics)",
         )
     elif candidates and candidates <= set(may_delete):
@@ -146,13 +147,13 @@ def _own_note(policy: ReclaimPolicy, own: str | Failure, now: datetime) -> Itera
     except ValueError:
         is_told = False
     if is_told:
-        yield reclaim_finding(Weight.FINE, "the guards of other replicas know of this broker's brakes")
+        yield reclaim_finding(Weight.FINE, "guards of other replicas know this broker's brakes")
     else:
         yield reclaim_finding(
             Weight.NOTE,
             not_told(
-                "no guard has left its note in the last hours; one that runs does, if it may: READ on the group "
-                "brimline-guard-NODE and on the topic __consumer_offsets"
+                "no guard has published its brakes in the last hours; a running guard does if it has READ on the "
+                "group brimline-guard-NODE and on the topic __consumer_offsets"
             ),
         )
 
@@ -165,7 +166,7 @@ def _brakes_without_ceiling(config: GuardConfig) -> Iterator[Finding]:
     if idle:
         yield reclaim_finding(
             Weight.WARNING,
-            f"{', '.join(idle)}: does nothing without a ceiling: {keys.RETENTION_PERCENT.name} is 100, which is off",
+            f"{', '.join(idle)}: has no effect: there is no ceiling ({keys.RETENTION_PERCENT.name} is 100)",
         )
 
 
@@ -187,7 +188,7 @@ def changed_defaults(config: GuardConfig) -> Iterator[str]:
 def _brakes(config: GuardConfig) -> Iterator[Finding]:
     policy = config.reclaim_policy
     if policy.min_retention_ms:
-        unless = ", unless the disk is down to its last reserve: nothing refuses writes" * policy.yields_at_reserve
+        unless = ", unless the disk is down to its last reserve (nothing refuses writes)" * policy.yields_at_reserve
         span = human_span(policy.min_retention_ms / 1000)
         yield reclaim_finding(Weight.FINE, f"nothing younger than {span} is reclaimed{unless}")
     if policy.min_retention_bytes:
@@ -196,16 +197,16 @@ def _brakes(config: GuardConfig) -> Iterator[Finding]:
     if not policy.min_retention_ms and not policy.min_retention_bytes:
         yield reclaim_finding(
             Weight.WARNING,
-            "only active segments and protected topics are safe: a foreign file that fills the volume lets the ceiling "
-            f"delete all the rest, and it is still not held; set {keys.RECLAIM_MIN_RETENTION_MS.name} or "
+            "only active segments and protected topics are safe: a foreign file that fills the volume makes the "
+            f"ceiling delete everything else; set {keys.RECLAIM_MIN_RETENTION_MS.name} or "
             f"{keys.RECLAIM_MIN_RETENTION_BYTES.name}",
         )
     if policy.max_bytes_per_cycle is not None:
         most = human_bytes(policy.max_bytes_per_cycle)
-        yield reclaim_finding(Weight.FINE, f"one cycle takes no more than {most} from a device")
+        yield reclaim_finding(Weight.FINE, f"one cycle deletes at most {most} from a device")
     if policy.max_percent_per_cycle is not None:
         share = f"{policy.max_percent_per_cycle} % of a device"
-        yield reclaim_finding(Weight.FINE, f"one cycle takes no more than {share}, or one segment")
+        yield reclaim_finding(Weight.FINE, f"one cycle deletes at most {share}, or one segment")
 
 
 def _against_the_fence(config: GuardConfig, log_dirs: str, facts: DeviceFacts) -> Iterator[Finding]:
@@ -215,8 +216,7 @@ def _against_the_fence(config: GuardConfig, log_dirs: str, facts: DeviceFacts) -
     yield reclaim_finding(
         Weight.WARNING,
         f"{log_dirs}: the ceiling of {facts.policy.ceiling_percent} % is not below the fence "
-        f"({_fence(config.limits)}): such a volume is called full before reclaim has anything to do; lower "
-        f"{keys.RETENTION_PERCENT.name} by some percent",
+        f"({_fence(config.limits)}): the volume is full before reclaim starts; lower {keys.RETENTION_PERCENT.name}",
     )
 
 
@@ -257,9 +257,8 @@ def _floor(floor: Floor) -> Iterator[Finding]:
     if floor.local_retention_bytes:
         yield reclaim_finding(
             Weight.NOTE,
-            f"{floor.device}: tiered topics are never trimmed, since that would destroy what is in the remote store; "
-            f"lower local.retention.ms or local.retention.bytes of them, which could free "
-            f"{human_bytes(floor.local_retention_bytes)} that is uploaded",
+            f"{floor.device}: tiered topics are never trimmed, because that deletes remote data too; lowering their "
+            f"local.retention.ms or local.retention.bytes could free {human_bytes(floor.local_retention_bytes)}",
         )
 
 
@@ -272,9 +271,9 @@ def _hanging(survey: ReclaimSurvey, row: int) -> Iterator[Finding]:
         yield reclaim_finding(
             Weight.WARNING,
             f"{partition}: a transaction has been open at offset {begun} for more than "
-            f"{human_span(HANGING_MS / 1000)} and keeps {human_bytes(int(hung[log]))} from being reclaimed; "
+            f"{human_span(HANGING_MS / 1000)} and blocks {human_bytes(int(hung[log]))}; "
             f"kafka-transactions.sh --bootstrap-server … abort --topic {partition.topic} --partition "
-            f"{partition.partition} --start-offset {begun} ends it (find-hanging tells whose it is)",
+            f"{partition.partition} --start-offset {begun} ends it (find-hanging names the producer)",
         )
     if len(rows) > _NAMED:
         yield reclaim_finding(Weight.WARNING, f"… and {counted(len(rows) - _NAMED, 'more hanging transaction')}")
@@ -301,7 +300,7 @@ def _bound(
     end = f"the fence ({_fence(limits)})" if room is not None else "the end of the volume"
     left = facts.total_bytes - facts.limit_bytes - above if room is None else room
     how = (
-        f"{floor.device} may get {human_bytes(above)} above its ceiling before space comes back: active segments of "
+        f"{floor.device} may rise {human_bytes(above)} above its ceiling before space is freed: active segments of "
         f"{human_bytes(active)}, and {human_span(delays.total)} at {human_bytes(round(rate))}/s or more, as in the "
         f"last hour (cycle {delays.cycle:g} s and up to {delays.jitter:g} s by chance, survey {delays.survey:.1f} s, "
         f"trims {delays.trims:.1f} s, retention check {delays.retention_check:g} s, delete delay "
@@ -310,12 +309,12 @@ def _bound(
     if left > 0:
         bearable = human_bytes(int((left + above - active) / delays.total))
         yield reclaim_finding(
-            Weight.FINE, f"{how}; then {human_bytes(left)} are left to {end}, which is not reached below {bearable}/s"
+            Weight.FINE, f"{how}; then {human_bytes(left)} are left to {end}, enough for {bearable}/s"
         )
         return
     yield reclaim_finding(
         Weight.WARNING,
-        f"{how}, which is beyond {end}: reclaim may come too late. Lower {keys.RETENTION_PERCENT.name}, or "
+        f"{how}, beyond {end}: reclaim may be too late. Lower {keys.RETENTION_PERCENT.name}, or "
         "log.retention.check.interval.ms (with a restart of the broker), which is most of the delay",
     )
 
@@ -332,7 +331,7 @@ def _first_cycle(survey: ReclaimSurvey, row: int, log_dirs: str, *, is_applied: 
     excess = human_bytes(planned.excess_bytes)
     yield reclaim_finding(
         Weight.WARNING if is_applied else Weight.NOTE,
-        f"{log_dirs}: {excess} over its ceiling beyond what is being deleted: the first cycle "
+        f"{log_dirs}: {excess} over its ceiling, deletions in progress not counted: the first cycle "
         f"{'deletes' if is_applied else 'would delete'} {counted(planned.taken_segments, 'segment')}, "
         f"{human_bytes(planned.taken_bytes)}{rest}",
     )
@@ -354,8 +353,8 @@ def _would_be_held(survey: ReclaimSurvey, row: int, log_dirs: str, rules: HoldRu
         yield reclaim_finding(
             Weight.NOTE,
             f"{log_dirs}: {human_bytes(wanted)} would go over several cycles, more than {percent} % of the volume "
-            f"({keys.RECLAIM_HOLD_PERCENT.name}): settings that the guard has not worked by yet are held until "
-            f"brimline reclaim --apply, for {human_span(rules.seconds)}, or to the fence",
+            f"({keys.RECLAIM_HOLD_PERCENT.name}): new settings are held until brimline reclaim --apply, for "
+            f"{human_span(rules.seconds)}, or to the fence",
         )
 
 
@@ -379,7 +378,7 @@ class _TopicLoss:
         oldest, newest = (human_span(max(now_ms - age, 0) / 1000) for age in (self.oldest_ms, self.newest_ms))
         return (
             f"{self.name}: {human_bytes(self.bytes)} in {counted(self.segments, 'segment')} of "
-            f"{counted(self.partitions, 'partition')}, with records that are {oldest} to {newest} old"
+            f"{counted(self.partitions, 'partition')}, records {oldest} to {newest} old"
         )
 
 

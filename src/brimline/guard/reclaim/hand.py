@@ -119,7 +119,7 @@ class HandCycles:
                     now = surveyor.again(policy, survey)
                     return braked(survey, now) or no_longer_needed(now.device_plan(plan.device))
                 except ObservationFailed as failed:
-                    return f"whether it is still needed is not known: {failed}"
+                    return f"whether it is still needed is unknown: {failed}"
 
             self._confirm(shown, survey)
             executors = [self._executor(each, cluster, _is_left_behind) for each in self._left_behind(ours)]
@@ -151,9 +151,9 @@ class HandCycles:
                 ours.update(device.log_dirs)
             elif device.trims:
                 raise Refused(
-                    f"another cycle, the guard's or one by hand, is at work on the volume of "
-                    f"{', '.join(device.log_dirs)}: nothing was deleted; brimline ledger shows it. To have more "
-                    "deleted while the guard is at work, lower the ceiling in the properties file and send it SIGHUP"
+                    f"another cycle is running on the volume of "
+                    f"{', '.join(device.log_dirs)}: nothing was deleted; brimline ledger shows it. To delete more "
+                    "while the guard runs, lower the ceiling in the properties file and send the guard SIGHUP"
                 )
         return ours
 

@@ -50,14 +50,14 @@ class PeerBrakes:
     def sentences(self, own: ReclaimPolicy) -> Iterator[str]:
         stricter = [broker for broker, note in self.notes.items() if strictest(own, [note.brakes]) != own]
         if stricter:
-            yield f"the brakes of the guards of {_named(stricter)} are stricter in part, and count here too"
+            yield f"stricter brakes of the guards of {_named(stricter)} apply here too"
         yield from self.unknown
 
     @property
     def unknown(self) -> Iterator[str]:
         for why in dict.fromkeys(self.problems.values()):
             whose = _named([broker for broker, each in self.problems.items() if each == why])
-            yield f"the brakes of the guards of {whose} are not known, and do not count here: {why}"
+            yield f"brakes of the guards of {whose} unknown, not applied here: {why}"
 
 
 class Peers:

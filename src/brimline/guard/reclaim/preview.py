@@ -144,7 +144,7 @@ def preview(config: GuardConfig, clock: Clock, wanted: Wanted, say: Callable[[st
         cluster = cluster_id(connection, Deadline(_PATIENCE))
         if wanted.plan is not None:
             refuse_other_cluster(wanted.plan, broker, cluster)
-        say("looking at the files, and asking for their partitions")
+        say("reading the files and asking for their partitions")
         with closing(broker_client(config, clock)) as client:
             survey = Surveyor(client, clock).survey(wanted.policy(config.reclaim_policy), config.broker.log_dirs)
 

@@ -55,8 +55,8 @@ def refuse_other_cluster(plan: FiledPlan, broker: BrokerId, cluster_id: str) -> 
     """Raises ``BadInput`` for a plan that was made for another broker."""
     if (plan.cluster_id, plan.broker) != (cluster_id, broker):
         raise BadInput(
-            f"the plan is for broker {plan.broker} of the cluster {plan.cluster_id}; this is broker {broker} of "
-            f"{cluster_id}, and offsets mean nothing there"
+            f"the plan is for broker {plan.broker} of cluster {plan.cluster_id}; this is broker {broker} of "
+            f"{cluster_id}"
         )
 
 
@@ -97,15 +97,15 @@ def _judge(trim: PlannedTrim, log: int | None, survey: ReclaimSurvey) -> _Head |
         return f"it is not in {trim.log_dir} any more"
     topic_id = survey.topic_id(trim.partition.topic)
     if topic_id is None:
-        return f"the cluster does not tell the id of the topic {trim.partition.topic} now"
+        return f"the cluster does not tell the id of topic {trim.partition.topic}"
     if topic_id != trim.topic_id:
-        return f"the topic {trim.partition.topic} was deleted and recreated since: this is another one"
+        return f"the topic {trim.partition.topic} was deleted and recreated since"
     tables, plan = survey.tables.tables, survey.plan
     log_start = int(tables.logs.log_start_offset[log])
     if log_start >= trim.target:
-        return f"its log start is {log_start} already: there is nothing to ask for"
+        return f"its log start is already {log_start}: nothing to do"
     if log_start < trim.log_start:
-        return f"its log start is back at {log_start}: more would go than from {trim.log_start} on, as was planned"
+        return f"its log start is back at {log_start}: more would be deleted than was planned (from {trim.log_start})"
     begin, end = int(tables.logs.segments_begin[log]), int(tables.logs.segments_begin[log + 1])
     if trim.target not in tables.segments.base_offset[begin:end]:
         return f"none of its segments begins at {trim.target} now"

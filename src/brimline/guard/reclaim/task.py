@@ -50,7 +50,7 @@ _INTERVALS_WHILE_UNDER = 10
 
 _OF_DISKS = (FailureKind.GONE, FailureKind.UNREADABLE, FailureKind.STALLED)
 
-_OTHER_SETTINGS = "the configuration has changed since it was planned"
+_OTHER_SETTINGS = "the configuration changed since it was planned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

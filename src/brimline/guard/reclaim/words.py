@@ -27,22 +27,22 @@ _NAMED_CURES = 2
 def ceiling_sentence(settings: ReclaimSettings) -> str:
     """What the configuration means, at the start."""
     if settings.is_off:
-        return "no ceiling: it deletes nothing"
-    act = "it deletes" if settings.is_applied else "it says what it would delete:"
-    return f"a ceiling of {settings.policy.ceiling_percent} %: {act} the oldest segments of what is used beyond it"
+        return "no ceiling: deletes nothing"
+    act = "deletes the oldest segments above it" if settings.is_applied else "plans only, deletes nothing"
+    return f"ceiling {settings.policy.ceiling_percent} %: {act}"
 
 
 def no_longer_needed(plan: DevicePlan) -> str | None:
     """Why nothing more has to go; ``None`` while it has to."""
     if plan.used_bytes is None or plan.limit_bytes is None or plan.excess_bytes is None:
-        return "how much of the device is used is not known any more"
+        return "the device's use is unknown"
     if plan.outcome is DeviceOutcome.NO_CURE and not plan.taken_segments:
-        return "deleting cannot bring the device below its ceiling any more, and it is below its fence"
+        return "deleting can no longer reach the ceiling, and the device is below its fence"
     if plan.excess_bytes > 0:
         return None
     return (
-        f"no longer needed: {human_bytes(plan.used_bytes)} are used, of which {human_bytes(plan.going.total)} are "
-        f"going, and the ceiling allows {human_bytes(plan.limit_bytes)}"
+        f"no longer needed: {human_bytes(plan.used_bytes)} used, {human_bytes(plan.going.total)} being deleted, "
+        f"ceiling {human_bytes(plan.limit_bytes)}"
     )
 
 
@@ -51,7 +51,7 @@ def braked(before: ReclaimSurvey, now: ReclaimSurvey) -> str | None:
     if now.peers.pause is not None:
         return pause_sentence(now.peers.pause)
     is_same = now.peers.policy(before.own) == before.policy
-    return None if is_same else "the brakes of the guards of other replicas have changed since it was planned"
+    return None if is_same else "the brakes of other replicas' guards have changed since it was planned"
 
 
 def pause_sentence(pause: Pause) -> str:
@@ -60,16 +60,16 @@ def pause_sentence(pause: Pause) -> str:
 
 
 def excess_sentence(log_dirs: Sequence[str], plan: DevicePlan, ceiling_percent: int) -> str:
-    """/data/a: 4.30 GiB beyond the ceiling of 80 %, 1.10 GiB of it going already"""
+    """/data/a: 4.30 GiB over its ceiling of 80 %, 1.10 GiB already being deleted"""
     over = max((plan.used_bytes or 0) - (plan.limit_bytes or 0), 0)
-    going = f", {human_bytes(min(plan.going.total, over))} of it going already" if plan.going.total else ""
-    return f"{', '.join(log_dirs)}: {human_bytes(over)} beyond the ceiling of {ceiling_percent} %{going}"
+    going = f", {human_bytes(min(plan.going.total, over))} already being deleted" if plan.going.total else ""
+    return f"{', '.join(log_dirs)}: {human_bytes(over)} over its ceiling of {ceiling_percent} %{going}"
 
 
 def taking_sentence(plan: DevicePlan, *, is_applied: bool) -> str:
     act = "deletes" if is_applied else "would delete"
     segments = human_count(plan.taken_segments)
-    rest = f", and {human_bytes(plan.missing_bytes)} too few" if plan.missing_bytes else ""
+    rest = f", {human_bytes(plan.missing_bytes)} short of the ceiling" if plan.missing_bytes else ""
     return f"{act} the {segments} oldest segments, {human_bytes(plan.taken_bytes)}{rest}"
 
 
@@ -86,10 +86,10 @@ def trims_sentence(trims: Sequence[PlannedTrim]) -> str:
 
 def losses_sentence(losses: BlastRadius | None) -> str:
     if losses is None:
-        return "who has not read them is not known"
-    unknown = "; of some groups it is not known" if losses.unknown else ""
+        return "unread by: unknown"
+    unknown = "; some groups unknown" if losses.unknown else ""
     if not losses.groups:
-        return f"no consumer group has an offset in there{unknown}"
+        return f"no consumer group has an offset in them{unknown}"
     groups = _named(f"{each.group} ({counted(each.records, 'record')})" for each in losses.groups)
     return f"not yet read by {groups}{unknown}"
 
@@ -102,11 +102,11 @@ def begun_sentence(plan: Plan, device: DevicePlan, losses: BlastRadius | None) -
 
 
 def ended_sentence(cycle: CycleFigures) -> str:
-    """cycle 8:1-17 is over: 12 of 14 trims are done, 3.30 GiB came back; given up: its leader has moved"""
+    """cycle 8:1-17 finished: 12 of 14 trims done, 3.30 GiB freed; given up: its leader has moved"""
     given_up = f"; given up: {'; '.join(cycle.reasons[:_NAMED])}" if cycle.reasons else ""
     return (
-        f"cycle {cycle.cycle} is over: {cycle.done} of {cycle.trims} trims are done, "
-        f"{human_bytes(cycle.freed_bytes)} came back{given_up}"
+        f"cycle {cycle.cycle} finished: {cycle.done} of {cycle.trims} trims done, {human_bytes(cycle.freed_bytes)} "
+        f"freed{given_up}"
     )
 
 
@@ -124,37 +124,40 @@ def does(report: ReclaimReport) -> str:
     cycles = _cycles_sentence(report.under_way)
     match doing:
         case Doing.OFF:
-            return "there is no ceiling (log.retention.disk.usage.percent is 100)"
+            return "no ceiling (log.retention.disk.usage.percent is 100)"
         case Doing.UNWATCHED:
-            return f"nothing is decided while the disk cannot be watched: {report.problem}"
+            return f"nothing deleted: the disk cannot be read: {report.problem}"
         case Doing.NOT_RECORDED:
-            return f"NOTHING IS DELETED, since it cannot be put on record: {report.problem}"
+            return f"nothing deleted: the ledger cannot be written: {report.problem}"
         case Doing.BROKER_SILENT:
-            return f"nothing is decided, since the cluster does not answer: {report.problem}"
+            return f"nothing deleted: the cluster does not answer: {report.problem}"
         case Doing.CANNOT_LOCK:
-            return f"nothing is decided: {report.problem}"
+            return f"nothing deleted: {report.problem}"
         case Doing.PAUSED:
             assert report.pause is not None
             return f"{pause_sentence(report.pause)}{cycles}"
         case Doing.HELD:
             return f"above its ceiling of {report.ceiling_percent} %, {report.problem}{cycles}"
         case Doing.WAITING_FOR_TURN:
-            return f"above its ceiling of {report.ceiling_percent} %, and waits for its turn{cycles}"
+            return f"above its ceiling of {report.ceiling_percent} %, waiting for its turn{cycles}"
         case Doing.TRIMMING:
             return f"deletes the oldest segments{cycles}"
     if plan is None or doing is Doing.UNDER_CEILING:
-        return f"not above its ceiling of {report.ceiling_percent} %{cycles}"
+        return f"below its ceiling of {report.ceiling_percent} %{cycles}"
     excess = excess_sentence(report.log_dirs, plan, report.ceiling_percent)
     match doing:
         case Doing.PLANNED:
             return f"{excess}; {taking_sentence(plan, is_applied=False)} (brimline.reclaim.mode is plan)"
         case Doing.WAITING_FOR_SPACE:
-            return f"{excess}; enough is on its way out{cycles}"
+            return f"{excess}; deletions in progress cover it{cycles}"
     floor = "" if report.floor is None else f": {floor_sentence(report.floor)}"
     if plan.outcome is DeviceOutcome.NO_CURE:
-        kept = f"{human_bytes(plan.removable_bytes - plan.taken_bytes)} that could go stay while it is below its fence"
-        return f"{excess}; deleting cannot cure that, so {kept}{floor}{cycles}"
-    return f"{excess}; nothing more may be taken{floor}{cycles}"
+        kept = (
+            f"{human_bytes(plan.removable_bytes - plan.taken_bytes)} that could be deleted stay while it is "
+            "below its fence"
+        )
+        return f"{excess}; deleting cannot reach it: {kept}{floor}{cycles}"
+    return f"{excess}; nothing more is removable{floor}{cycles}"
 
 
 def moment(milliseconds: int) -> str:
@@ -166,8 +169,8 @@ def _cycles_sentence(cycles: Sequence[CycleFigures]) -> str:
         return ""
     unsent, waiting = sum(each.unsent for each in cycles), sum(each.waiting for each in cycles)
     parts = [
-        f"{counted(unsent, 'trim')} to be sent" if unsent else "",
-        f"{waiting} whose files are to go" if waiting else "",
+        f"{counted(unsent, 'trim')} not sent yet" if unsent else "",
+        f"{counted(waiting, 'deletion')} in progress" if waiting else "",
     ]
     told = ", ".join(part for part in parts if part)
     return f" ({told})" if told else ""
@@ -196,9 +199,9 @@ class ReclaimNews:
             say(
                 logging.ERROR,
                 "reclaim-brakes-yield",
-                f"{', '.join(plan.log_dirs)}: THE BRAKES YIELD: the disk is down to its last reserve and nothing "
-                f"refuses writes, so {human_bytes(plan.planned_bytes)} go although minimum retention or the limit of a "
-                "cycle keeps them; brimline.enforcement=gateway refuses writes instead",
+                f"{', '.join(plan.log_dirs)}: BRAKES OVERRIDDEN: the disk is down to its last reserve and nothing "
+                f"refuses writes, so {human_bytes(plan.planned_bytes)} are deleted against minimum retention or the "
+                "limit of a cycle; set brimline.enforcement=gateway to refuse writes instead",
                 device=plan.device,
                 planned_bytes=plan.planned_bytes,
             )
@@ -232,19 +235,20 @@ class ReclaimNews:
         say(
             logging.WARNING,
             "reclaim-adopted",
-            f"the ledger has a cycle that nobody carries out: {cycle.waiting} of its trims were sent and are watched, "
-            f"{cycle.unsent} were not and are decided anew (cycle {cycle.cycle}, by {cycle.by})",
+            f"unfinished cycle {cycle.cycle} in the ledger, by {cycle.by}: its "
+            f"{counted(cycle.waiting, 'sent trim')} will be watched, its {counted(cycle.unsent, 'unsent trim')} "
+            "planned again",
             cycle=cycle.cycle,
         )
 
     def pause(self, pause: Pause | None) -> None:
         if pause is None:
-            say(logging.WARNING, "reclaim-resumed", "reclaim goes on: the ceiling is held again")
+            say(logging.WARNING, "reclaim-resumed", "reclaim resumed: the ceiling is held again")
         else:
             say(
                 logging.WARNING,
                 "reclaim-paused",
-                f"reclaim is {pause_sentence(pause)}; nothing more is sent, and the ceiling is not held",
+                f"reclaim is {pause_sentence(pause)}; no more trims are sent, the ceiling is not held",
                 by=pause.who,
             )
 
@@ -256,9 +260,9 @@ class ReclaimNews:
             say(
                 logging.WARNING,
                 "clock-ahead",
-                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of what the newest records and "
-                "the time since the guard's start say, so the minimum retention counts from there: new records bring "
-                "it forward, and if the clock was corrected, so does a restart of the guard",
+                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of the newest records and of "
+                "the guard's own run time: minimum retention counts from those, until new records arrive or the "
+                "guard is restarted",
                 device=device.name,
             )
         self._was_ahead = is_ahead
@@ -275,7 +279,7 @@ class ReclaimNews:
             say(logging.INFO, "reclaim-floor", floor.sentence, floor_bytes=floor.bytes)
 
     def no_blast_radius(self, failure: Failure) -> None:
-        say(logging.WARNING, "reclaim-readers-unknown", f"who has not read what goes is not known: {failure}")
+        say(logging.WARNING, "reclaim-readers-unknown", f"consumer groups that lose records are unknown: {failure}")
 
     def warnings(self, warnings: Sequence[str]) -> None:
         for warning in warnings:

@@ -129,7 +129,7 @@ class ClientConfig:
         for key, reason in REFUSED.items():
             value = reader.text(key)
             if value and value not in OAUTH_CLASSES.get(key, ()):
-                raise reader.refusal(key, f"cannot be honoured: {reason}")
+                raise reader.refusal(key, f"is not supported: {reason}")
         name = reader.choice("security.protocol", [each.value for each in SecurityProtocol], fold_case=True)
         protocol = SecurityProtocol(name or "PLAINTEXT")
         login: Login | None = login_of(reader) if protocol.uses_sasl else None
@@ -177,7 +177,7 @@ def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[str, ...]:
     text = servers if isinstance(servers, str) else ",".join(servers)
     addresses = [address.strip() for address in text.split(",") if address.strip()]
     if not addresses:
-        raise BadInput("no bootstrap server is named: write host:port; several: comma-separated")
+        raise BadInput("no bootstrap server given: write host:port, comma-separated")
     parsed = []
     for address in addresses:
         match = _ADDRESS.fullmatch(address)
@@ -197,7 +197,7 @@ def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[str, ...]:
 def _with_timeouts(config: ClientConfig, reader: PropertyReader) -> ClientConfig:
     request = reader.duration("request.timeout.ms")
     if request is not None and config.api_timeout is not None and config.api_timeout < request:
-        raise reader.refusal("default.api.timeout.ms", "it must be no smaller than request.timeout.ms")
+        raise reader.refusal("default.api.timeout.ms", "must not be smaller than request.timeout.ms")
     setup = reader.duration("socket.connection.setup.timeout.ms")
     setup_max = reader.duration("socket.connection.setup.timeout.max.ms")
     return replace(
@@ -211,10 +211,10 @@ def _with_timeouts(config: ClientConfig, reader: PropertyReader) -> ClientConfig
 def _warnings(reader: PropertyReader) -> Iterator[str]:
     unknown = sorted(key for key in reader.properties if key not in KNOWN)
     if unknown:
-        yield f"no Kafka client knows these properties, and they have no effect: {', '.join(unknown)}"
+        yield f"unknown to Kafka clients, no effect: {', '.join(unknown)}"
     for key, value in reader.properties.items():
         if key in KNOWN and _PROVIDER_REFERENCE.search(value):
-            yield f"{key} holds a ${{…}} reference and no config.providers is set: it is taken literally, as in Java"
+            yield f"{key} holds a ${{…}} reference and no config.providers is set: taken literally, as in Java"
 
 
 def _milliseconds(span: timedelta) -> int:

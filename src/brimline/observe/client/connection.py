@@ -215,7 +215,7 @@ class Connection:
             connection.send_request(MetadataRequest(topics=[])), deadline.remaining_ms
         )
         if not answer.brokers:
-            raise KafkaConnectionError("it knows no live broker")
+            raise KafkaConnectionError("no live broker known")
         return answer
 
 

@@ -48,16 +48,16 @@ def parse_jaas_config(config: str) -> LoginModule:
     for token in tokens:
         entries.append(_login_module(token.text, tokens))
     if len(entries) != 1:
-        raise ValueError(f"it must hold one login module, and holds {len(entries)}")
+        raise ValueError(f"must have one login module, has {len(entries)}")
     return entries[0]
 
 
 def _login_module(name: str | None, tokens: Iterator[_Token]) -> LoginModule:
     if name is None:
-        raise ValueError("it must begin with the class name of a login module")
+        raise ValueError("must begin with the class name of a login module")
     flag = next(tokens, _Token()).text
     if flag is None or flag.lower() not in _CONTROL_FLAGS:
-        raise ValueError(f"after {shown_module(name)} stands no control flag ({', '.join(sorted(_CONTROL_FLAGS))})")
+        raise ValueError(f"no control flag after {shown_module(name)} ({', '.join(sorted(_CONTROL_FLAGS))})")
     options: dict[str, str] = {}
     for token in tokens:
         if token.mark == ";":
@@ -70,7 +70,7 @@ def _login_module(name: str | None, tokens: Iterator[_Token]) -> LoginModule:
             option = f"the option {key}" if key in _OPTIONS else "an option"
             raise ValueError(f'{option} has no value: write NAME=word or NAME="text"')
         options[key] = value
-    raise ValueError("it does not end with a semicolon")
+    raise ValueError("does not end with a semicolon")
 
 
 def shown_module(name: str) -> str:
@@ -149,7 +149,7 @@ OAUTH_CLASSES: Mapping[str, tuple[str, ...]] = {
 """What these classes of Java's do is done here as well."""
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _CLIENT = "sasl.oauthbearer.client.credentials.client"
-_GSSAPI = "GSSAPI (Kerberos) cannot be honoured: no library for it is part of Brimline"
+_GSSAPI = "GSSAPI (Kerberos) is not supported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,13 +168,13 @@ def login_of(reader: PropertyReader) -> Login:
     if mechanism is None:
         raise BadInput(f"sasl.mechanism is missing; Kafka's default is GSSAPI, and {_GSSAPI}; allowed: {allowed}")
     if mechanism not in MECHANISMS:
-        why = _GSSAPI if mechanism == "GSSAPI" else "cannot be honoured"
+        why = _GSSAPI if mechanism == "GSSAPI" else "not supported"
         raise reader.refusal("sasl.mechanism", f"{why}; allowed: {allowed}")
     if mechanism == OAUTHBEARER:
         return Login(mechanism=mechanism, token_source=_token_source(reader))
     module = _module(reader, LOGIN_MODULES, f"{mechanism} takes the user name and password from it")
     if module.options.get("tokenauth", "").lower() == "true":
-        raise reader.refusal("sasl.jaas.config", "tokenauth cannot be honoured: log in with a user name and password")
+        raise reader.refusal("sasl.jaas.config", "tokenauth is not supported: use a user name and password")
     for option in ("username", "password"):
         if option not in module.options:
             raise reader.refusal("sasl.jaas.config", f"the option {option} is missing")
@@ -191,7 +191,7 @@ def _module(reader: PropertyReader, allowed: Sequence[str], what_for: str) -> Lo
         raise reader.refusal("sasl.jaas.config", str(failure)) from failure
     if module.name not in allowed:
         raise reader.refusal(
-            "sasl.jaas.config", f"{shown_module(module.name)} cannot be honoured; allowed: {', '.join(allowed)}"
+            "sasl.jaas.config", f"{shown_module(module.name)} is not supported; allowed: {', '.join(allowed)}"
         )
     return module
 
@@ -207,9 +207,7 @@ def _token_source(reader: PropertyReader) -> TokenSource:
     client = reader.text(f"{_CLIENT}.id") or options.get("clientId", "")
     secret = reader.text(f"{_CLIENT}.secret") or options.get("clientSecret", "")
     if scheme != "file" and not (client and secret):
-        raise BadInput(
-            f"no client is named: give {_CLIENT}.id and .secret, or clientId and clientSecret in sasl.jaas.config"
-        )
+        raise BadInput(f"no client id: set {_CLIENT}.id and .secret, or clientId and clientSecret in sasl.jaas.config")
     return TokenSource(
         url=url,
         client_id=client,

@@ -70,7 +70,7 @@ def _from_file(url: str) -> str:
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as failure:
-        why = failure.strerror if isinstance(failure, OSError) else "it is no token"
+        why = failure.strerror if isinstance(failure, OSError) else "not a token"
         raise TokenError(f"no token: {path} cannot be read: {why}") from failure
 
 
@@ -100,5 +100,5 @@ def _from_endpoint(source: TokenSource) -> tuple[str, float]:
 def _checked(token: str, url: str) -> str:
     """It goes into a line of its own: what cannot stand there would be read as something else."""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise TokenError(f"no token: what {url} holds is none")
+        raise TokenError(f"no token: {url} holds none")
     return token

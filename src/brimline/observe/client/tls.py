@@ -103,7 +103,7 @@ def _source(reader: PropertyReader, store: str, inline_key: str) -> str | None:
             raise reader.refusal(inline_key, f"inline text is PEM: set {type_key}=PEM{missing}")
         return location_key
     if location and inline:
-        raise reader.refusal(inline_key, f"{location_key} is given too; one of them must go")
+        raise reader.refusal(inline_key, f"{location_key} is given too; remove one of them")
     if reader.text(password_key):
         raise reader.refusal(
             password_key, "a PEM store has no password of its own (for an encrypted key: ssl.key.password)"

@@ -100,4 +100,4 @@ def _ask(connection: Connection, broker: BrokerId, request: object, deadline: De
         return answer
     refused = answer.error_code == CLUSTER_AUTHORIZATION_FAILED
     kind = FailureKind.NOT_AUTHORIZED if refused else FailureKind.KAFKA_ERROR
-    return Failure(kind=kind, message=f"{what} are not known: {KafkaError(answer.error_code)}")
+    return Failure(kind=kind, message=f"{what} are unknown: {KafkaError(answer.error_code)}")

@@ -93,7 +93,7 @@ def _config(result: Any) -> TopicConfig | Failure:
         error = KafkaError(result.error_code)
         refused = result.error_code in (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
         kind = FailureKind.NOT_AUTHORIZED if refused else FailureKind.KAFKA_ERROR
-        return Failure(kind=kind, message=f"the configuration of {result.resource_name} is not known: {error}")
+        return Failure(kind=kind, message=f"configuration of {result.resource_name} unknown: {error}")
     own = (each.name for each in result.configs if getattr(each, "config_source", None) == _SET_ON_THE_TOPIC)
     return TopicConfig({each.name: each.value for each in result.configs}, own)
 

@@ -90,7 +90,7 @@ def _fetched(partition: TopicPartition, found: Any, position: int) -> Fetched | 
     except UnsupportedCodecError as error:
         return Failure(kind=FailureKind.UNREADABLE, message=f"{partition.topic} cannot be decompressed: {error}")
     except ClientError as error:
-        return Failure(kind=FailureKind.KAFKA_ERROR, message=f"{partition} holds a batch that makes no sense: {error}")
+        return Failure(kind=FailureKind.KAFKA_ERROR, message=f"{partition} holds an invalid batch: {error}")
 
 
 def _decoded(batches: MemoryRecords, position: int, high_watermark: int) -> Fetched:

@@ -206,7 +206,7 @@ def _listed(group: Any) -> _Listed:
 def _share_groups(number: int) -> UnknownGroups:
     failure = Failure(
         kind=FailureKind.UNSUPPORTED,
-        message="share groups keep their place elsewhere; one that lags goes on at the new log start",
+        message="offsets of share groups are kept elsewhere; a lagging one continues at the new log start",
     )
     what = "1 share group" if number == 1 else f"{number:,} share groups"
     return UnknownGroups(what=what, count=number, failure=failure)

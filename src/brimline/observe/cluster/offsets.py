@@ -163,7 +163,7 @@ def _request(
 def _offset(error_code: int, offset: int) -> Offset | Failure | None:
     if error_code:
         error = KafkaError(error_code)
-        return Failure(kind=FailureKind.KAFKA_ERROR, message=f"the offset is not known: {error}")
+        return Failure(kind=FailureKind.KAFKA_ERROR, message=f"offset unknown: {error}")
     return None if offset < 0 else Offset(offset)
 
 
@@ -232,5 +232,5 @@ def _epoch_request(
 def _end(error_code: int, found_epoch: int, end_offset: int, asked_epoch: int) -> Offset | Failure | None:
     if error_code:
         error = KafkaError(error_code)
-        return Failure(kind=FailureKind.KAFKA_ERROR, message=f"the end of a leader epoch is not known: {error}")
+        return Failure(kind=FailureKind.KAFKA_ERROR, message=f"end of a leader epoch unknown: {error}")
     return Offset(end_offset) if found_epoch == asked_epoch and end_offset >= 0 else None

@@ -120,8 +120,8 @@ def _topics(
         for name in some:
             topic = described.get(name)
             if topic is None or topic.error is not None:
-                why = "nobody told about it" if topic is None else f"the cluster answers {topic.error}"
-                unknown[name] = Failure(kind=FailureKind.KAFKA_ERROR, message=f"the topic {name} is not known: {why}")
+                why = "no broker described it" if topic is None else f"the cluster answers {topic.error}"
+                unknown[name] = Failure(kind=FailureKind.KAFKA_ERROR, message=f"topic {name} unknown: {why}")
                 continue
             topics[name] = topic
             found = cleanup_rules(name, configs.get(name, silence), is_internal=topic.is_internal)
@@ -151,7 +151,7 @@ def cleanup_rules(name: str, config: TopicConfig | Failure, *, is_internal: bool
             is_for_ever=_is_for_ever(config),
         )
     except ValueError:
-        message = f"the topic {name} has limits of retention that are not numbers"
+        message = f"the topic {name} has retention limits that are not numbers"
         return Failure(kind=FailureKind.KAFKA_ERROR, message=message)
 
 

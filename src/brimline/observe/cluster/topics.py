@@ -101,7 +101,7 @@ def cluster_id(connection: Connection, deadline: Deadline) -> str:
     answer = connection.ask_any(lambda: MetadataRequest(topics=[], allow_auto_topic_creation=False), deadline)
     if not answer.cluster_id:
         raise ObservationFailed(
-            Failure(kind=FailureKind.KAFKA_ERROR, message="the cluster does not tell its id: it is older than 0.10.1")
+            Failure(kind=FailureKind.KAFKA_ERROR, message="the cluster has no id: Kafka before 0.10.1")
         )
     return str(answer.cluster_id)
 

@@ -49,9 +49,7 @@ KEYS = frozenset(
     }
 )
 """The keys of Kafka's own that are read here; no others are looked at."""
-WITH_ZOOKEEPER = (
-    "a cluster with ZooKeeper is not supported: Brimline is tested with KRaft alone; migrate it first (Kafka 3.9 can)"
-)
+WITH_ZOOKEEPER = "ZooKeeper clusters are not supported: migrate to KRaft first (Kafka 3.9 can)"
 _CLIENT_AUTH = "ssl.client.auth"
 _LARGEST_REQUEST = "socket.request.max.bytes"
 _DEFAULT_LARGEST_REQUEST = 100 * 1024 * 1024
@@ -134,7 +132,7 @@ class BrokerPropertiesReader:
     def read(self) -> BrokerProperties:
         roles = _names(self._reader.text("process.roles") or "")
         if roles and "broker" not in roles:
-            self._refuse("process.roles", "this file is of a controller, which has no log dirs to guard")
+            self._refuse("process.roles", "this is a controller's file: controllers have no log dirs to guard")
         if not roles and self._reader.text("zookeeper.connect"):
             self.warnings.append(f"{self._where('zookeeper.connect')}: {WITH_ZOOKEEPER}")
         log_dirs = self._log_dirs()
@@ -173,8 +171,8 @@ class BrokerPropertiesReader:
                 if self._broker_cwd is None:
                     self._refuse(
                         key,
-                        f"{name} is relative to the directory that the broker was started in, which this file does "
-                        "not tell: give it with --broker-cwd, or write an absolute path",
+                        f"{name} is relative to the directory that the broker was started in, which the file does "
+                        "not name: use --broker-cwd, or write an absolute path",
                     )
                     continue
                 path = f"{_as_java_writes(self._broker_cwd).rstrip('/')}/{path}"

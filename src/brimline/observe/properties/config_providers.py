@@ -104,8 +104,7 @@ def _from_environment(provider: Provider, key: str, entry: PropertyEntry, enviro
     pattern = provider.parameters.get("allowlist.pattern")
     if key not in environment or (pattern and not re.fullmatch(pattern, key)):
         raise BadInput(
-            f"{entry.where}: {entry.key}: the environment variable {key} is not set for the guard (it is read from the "
-            f"guard's own environment, which must have what the broker's has)"
+            f"{entry.where}: {entry.key}: the environment variable {key} is not set in the guard's environment"
         )
     return environment[key]
 

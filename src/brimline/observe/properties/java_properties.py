@@ -96,9 +96,7 @@ def parse_properties(data: bytes, source: str) -> JavaProperties:
             text = data[len(codecs.BOM_UTF8) :].decode("utf-8")
         except UnicodeDecodeError as failure:
             line = 1 + data.count(b"\n", 0, len(codecs.BOM_UTF8) + failure.start)
-            raise BadInput(
-                f"{source} line {line}: not UTF-8, although the file begins with its byte order mark"
-            ) from None
+            raise BadInput(f"{source} line {line}: not UTF-8, although the file has a UTF-8 byte order mark") from None
     else:
         text = data.decode("iso-8859-1")
     return JavaProperties(_entry(line, number, source) for line, number in _logical_lines(text))

@@ -63,7 +63,7 @@ class _Entry:
 
 def _opened(data: bytes, store_password: str | None, key: str) -> list[_Entry]:
     if not data.startswith(MAGIC) or len(data) < 12 + _SUM:
-        raise ValueError("it is no JKS key store")
+        raise ValueError("not a JKS key store")
     body, checksum = data[:-_SUM], data[-_SUM:]
     if store_password is not None and hashlib.sha1(_utf_16(store_password) + _WHITENER + body).digest() != checksum:
         raise ValueError(f"{key} does not open it, or it is damaged")
@@ -86,7 +86,7 @@ def _entries(body: bytes) -> Iterator[_Entry]:
         elif tag == _TRUSTED_ENTRY:
             yield _Entry(alias=alias, protected=None, chain=(_certificate(reader, version),))
         else:
-            raise ValueError("it is damaged, or its format is newer than what is known here")
+            raise ValueError("damaged, or of a newer format")
 
 
 def _certificate(reader: "_Reader", version: int) -> bytes:
@@ -99,7 +99,7 @@ def _unprotected(protected: bytes, password: str) -> bytes:
     outer = _Reader(protected, 0).der(_SEQUENCE)
     inside = _Reader(outer, 0)
     if not inside.der(_SEQUENCE).startswith(_SUN_KEY_PROTECTOR):
-        raise ValueError("its private key is protected in a way that is not known here")
+        raise ValueError("its private key has an unknown protection")
     secret = inside.der(_OCTET_STRING)
     link, sealed, wanted = secret[:_SUM], secret[_SUM:-_SUM], secret[-_SUM:]
     word = _utf_16(password)

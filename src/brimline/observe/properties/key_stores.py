@@ -98,13 +98,13 @@ def listener_tls(properties: JavaProperties, listener: str, broker_cwd: str | No
     """``BadInput`` when the settings cannot be followed. No key store is opened yet."""
     reader = PropertyReader(_of_listener(properties, listener))
     if reader.text(_ENGINE):
-        raise reader.refusal(_ENGINE, "a Java class makes the certificates, which cannot be loaded here")
+        raise reader.refusal(_ENGINE, "the certificates come from a Java class, which cannot be loaded here")
     oldest, newest, unknown = _versions(reader)
     not_honoured = []
     if unknown:
         not_honoured.append(f"{_PROTOCOLS}: {', '.join(unknown)} is not offered by the gateway")
     if reader.text(_SUITES):
-        not_honoured.append(f"{_SUITES}: the gateway offers OpenSSL's own choice, which has no names in common with it")
+        not_honoured.append(f"{_SUITES}: the gateway offers OpenSSL's default suites; their names differ")
     return ListenerTls(
         listener=listener,
         key_store=_key_store(reader, listener, broker_cwd),
@@ -193,8 +193,8 @@ def _absolute(reader: PropertyReader, location: str, broker_cwd: str | None) -> 
     if broker_cwd is None:
         raise reader.refusal(
             _LOCATION,
-            "it is relative to the directory that the broker was started in, which this file does not tell: give it "
-            "with --broker-cwd, or write an absolute path",
+            "it is relative to the directory that the broker was started in, which the file does not name: use "
+            "--broker-cwd, or write an absolute path",
         )
     return f"{broker_cwd.rstrip('/')}/{location}"
 
@@ -202,9 +202,9 @@ def _absolute(reader: PropertyReader, location: str, broker_cwd: str | None) -> 
 def _from_pem(key: str, chain: str, password: str | None) -> KeyMaterial:
     private_key, certificates = blocks_of(key, "PRIVATE KEY"), blocks_of(chain, "CERTIFICATE")
     if not certificates:
-        raise ValueError("there is no certificate in it")
+        raise ValueError("no certificate in it")
     if not private_key:
-        raise ValueError("there is no private key in it")
+        raise ValueError("no private key in it")
     return KeyMaterial(private_key=private_key, chain=certificates, password=password)
 
 

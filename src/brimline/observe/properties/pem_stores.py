@@ -40,11 +40,11 @@ def load_trusted(context: ssl.SSLContext, pem: str) -> None:
     """Trust the certificates in ``pem``; ``ValueError`` when there is none, or OpenSSL does not take one."""
     certificates = blocks_of(pem, "CERTIFICATE")
     if not certificates:
-        raise ValueError("there is no certificate in it")
+        raise ValueError("no certificate in it")
     try:
         context.load_verify_locations(cadata=certificates)
     except ssl.SSLError as failure:
-        raise ValueError(f"OpenSSL does not take its certificates ({failure.reason or failure})") from failure
+        raise ValueError(f"OpenSSL rejects its certificates ({failure.reason or failure})") from failure
 
 
 def load_key(context: ssl.SSLContext, *, private_key: str, chain: str, password: str | None) -> None:
@@ -52,9 +52,9 @@ def load_key(context: ssl.SSLContext, *, private_key: str, chain: str, password:
     certificates = blocks_of(chain, "CERTIFICATE")
     key = blocks_of(private_key, "PRIVATE KEY")
     if not certificates:
-        raise ValueError("there is no certificate in it")
+        raise ValueError("no certificate in it")
     if not key:
-        raise ValueError("there is no private key in it")
+        raise ValueError("no private key in it")
     encrypted = "ENCRYPTED" in key
     if encrypted and not password:
         raise ValueError("its private key is encrypted: give ssl.key.password")
@@ -65,7 +65,7 @@ def load_key(context: ssl.SSLContext, *, private_key: str, chain: str, password:
         except ssl.SSLError as failure:
             opened = not encrypted or failure.reason == "KEY_VALUES_MISMATCH"
             why = str(failure.reason or failure) if opened else "ssl.key.password does not open the key"
-            raise ValueError(f"OpenSSL does not take its private key and certificate ({why})") from failure
+            raise ValueError(f"OpenSSL rejects its private key and certificate ({why})") from failure
 
 
 @contextmanager

@@ -16,9 +16,9 @@ def _opened(data: bytes, password: str | None, key: str) -> pkcs12.PKCS12KeyAndC
     try:
         return pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except UnsupportedAlgorithm as failure:
-        raise ValueError(f"it is encrypted in a way that OpenSSL does not know ({failure})") from failure
+        raise ValueError(f"its encryption is unknown to OpenSSL ({failure})") from failure
     except ValueError as failure:
-        raise ValueError(f"{key} does not open it, or it is no PKCS12 or JKS store") from failure
+        raise ValueError(f"{key} does not open it, or it is not a PKCS12 or JKS store") from failure
 
 
 def read_pkcs12(data: bytes, password: str | None) -> tuple[str, list[str]]:

@@ -63,7 +63,7 @@ def describe_with_remote_info(
     try:
         look = begin_look(connection, topics, brokers, deadline, RemoteLogFollower(), progress)
     except ObservationFailed as error:
-        notes = (f"remote information is not known: {error}",)
+        notes = (f"remote information unknown: {error}",)
         return _without_remote_info(describe_log_dirs(connection, brokers, deadline.renewed(), now), topics, notes)
     described = describe_log_dirs(connection, brokers, deadline.renewed(), now)
     return finish_look(connection, topics, look, described, deadline)

@@ -223,7 +223,7 @@ def partitions_moving_into(log_dir: str) -> tuple[TopicPartition, ...]:
     try:
         names = [name for name in os.listdir(log_dir) if name.endswith(_SUFFIX)]  # noqa: PTH208  names are enough
     except OSError as error:
-        message = f"{log_dir} cannot be listed ({error.strerror}): whether partitions are moved into it is not known"
+        message = f"{log_dir} cannot be listed ({error.strerror}): moves into it are unknown"
         raise ObservationFailed(Failure(kind=FailureKind.UNREADABLE, message=message)) from error
     found = [read_folder_name(name) for name in names]
     return tuple(

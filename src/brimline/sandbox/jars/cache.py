@@ -53,7 +53,7 @@ def verify(jars: Sequence[LockedJar], directory: Path) -> None:
         if found != jar.sha256:
             raise JarMismatch(
                 f"{jar.coordinates} is not the jar of the lock file: expected sha256 {jar.sha256}, found {found}; "
-                f"nothing was installed, fetch it again or find out who changed it"
+                f"nothing was installed; fetch it again"
             )
 
 

@@ -73,7 +73,7 @@ def state_damaged(stage: Stage) -> Undo:
 @fault(
     "state-removed",
     "everything in the state dir is removed while gateway and guard are down",
-    undone_by="nothing: they begin anew",
+    undone_by="nothing: they start empty",
     touches="gateway guard",
 )
 def state_removed(stage: Stage) -> Undo:

@@ -31,7 +31,7 @@ _SHOWN = 5
 def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     parser = subparsers.add_parser(
         "hostile",
-        help="frames that nobody should send, at a real broker behind a fence",
+        help="malformed frames to a real broker behind a fence",
         description=__doc__.partition("\n\n")[2],
         epilog="exit codes:\n  0    nothing passed the fence\n  1    something did, or the run could not be done",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -41,7 +41,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the same seed makes the same frames")
     parser.add_argument("--only", metavar="API", help="requests of this API, by name or key")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="that send (default: %(default)s)")
-    parser.add_argument("--frame", metavar="HEX", help="send this one alone, and tell what becomes of it")
+    parser.add_argument("--frame", metavar="HEX", help="send only this frame and print the result")
     parser.add_argument("--no-connections", action="store_true", help="leave out the slow, silent, huge and many")
     parser.set_defaults(func=run)
 

@@ -87,7 +87,7 @@ def _attack(here: World, attack: Attack) -> str:
             time.sleep(0.05)
         served = _seconds_to_be_served(here)
         resident = here.resident_kib()[0] // 1024
-    return f"{len(open_now)} connections, somebody new is served after {served * 1000:.0f} ms, memory {resident} MiB"
+    return f"{len(open_now)} connections, a new client is served after {served * 1000:.0f} ms, memory {resident} MiB"
 
 
 def _opened(here: World, attack: Attack, stack: contextlib.ExitStack) -> Iterator[socket.socket]:
@@ -105,5 +105,5 @@ def _seconds_to_be_served(here: World) -> float:
     with socket.create_connection((here.through.host, here.through.port), _PATIENCE_SECONDS) as connection:
         connection.sendall(_API_VERSIONS)
         if not connection.recv(1):
-            raise ConnectionResetError("the gateway serves nobody new")
+            raise ConnectionResetError("the gateway serves no new client")
     return time.monotonic() - began
