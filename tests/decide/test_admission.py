@@ -149,7 +149,7 @@ def test_the_client_reads_the_cause_and_that_it_ends_by_itself(cause: FenceCause
 
     assert fence.refusal == (
         "NOT_ENOUGH_SPACE: log dir /data/a is 99.4 % used; free space or lower retention (brimline topics shows what "
-        "fills it), producing resumes by itself"
+        "fills it), producing resumes automatically"
     )
 
 
