@@ -15,7 +15,7 @@ _ONE_SESSION = "tests/fleet/spark/"
 _TOGETHER = {
     "two disks": ("gateway_full_disk", "gateway_full_disk_promises", "gateway_hostile", "history", "mixed_versions"),
     "three brokers": ("follower_reserve", "follower_shedding", "full_followers"),
-    "ACLs": ("group_notes", "guard_permissions", "reclaim_doctor"),
+    "ACLs": ("group_notes", "guard_permissions"),
     "two log dirs": ("reclaim_careful", "reclaim_guard"),
 }
 """Of ``tests/integration``, by the cluster that they share: each has one and the same specification."""

@@ -148,8 +148,8 @@ def test_the_client_reads_the_cause_and_that_it_ends_by_itself(cause: FenceCause
     fence = Fence(cause=cause, reason="log dir /data/a is 99.4 % used", since=FULL.since, log_dir="/data/a")
 
     assert fence.refusal == (
-        "NOT_ENOUGH_SPACE: log dir /data/a is 99.4 % used; free space or lower retention (brimline topics "
-        "shows what fills it), producing resumes automatically"
+        "NOT_ENOUGH_SPACE: log dir /data/a is 99.4 % used; free space or lower retention (brimline topics shows what "
+        "fills it), producing resumes automatically"
     )
 
 

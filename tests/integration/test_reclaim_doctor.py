@@ -12,7 +12,6 @@ from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.cluster import brimline_inside, create_topic, produce
 from tests.integration.guarded import QUICK, write_config
 from tests.integration.kafka_clients import kafka_admin
-from tests.integration.shared import shared
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -33,7 +32,7 @@ SMALL_SEGMENTS = {"segment.bytes": str(MIB), "retention.ms": "-1"}
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
-    with shared(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 * MIB)),), security=security)) as running:
+    with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 * MIB)),), security=security)) as running:
         for topic in ("orders", "clicks", "ledger"):
             create_topic(running, topic, config=SMALL_SEGMENTS)
             produce(running, topic, 4)
