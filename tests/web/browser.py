@@ -87,7 +87,9 @@ class Visit:
 
     def reached_by_tab(self, most: int = 200) -> list[str]:
         """What the keyboard reaches, in order, until it is back at the beginning."""
-        self.page.reload()  # else it goes on from where it was last
+        # Else it goes on from where it was last. A reload in the middle of a navigation fails; going there does not
+        self.page.wait_for_load_state()
+        self.page.goto(self.page.url)
         reached: list[str] = []
         for _ in range(most):
             self.page.keyboard.press("Tab")

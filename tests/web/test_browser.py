@@ -82,7 +82,7 @@ def test_from_the_fleet_to_a_disk_and_its_slider(visit: Visit) -> None:
     expect(page.locator("#command")).to_contain_text("--ceiling 50 --device")
     assert "ceiling=50" in page.url
     violations["/disk"] = visit.violations()
-    page.reload()
+    page.goto(page.url)
     expect(page.locator("#plan")).to_contain_text("Ceiling 50 %")
     page.get_by_role("link", name="All disks").click()
     page.get_by_role("link", name="What if").click()
@@ -100,6 +100,7 @@ def test_everything_is_reached_by_keyboard_and_nothing_is_cut_off(visit: Visit) 
     visit.go("/")
     of_fleet = visit.reached_by_tab()
     visit.page.locator("tbody a").last.click()
+    expect(visit.page.locator("#plan")).to_be_visible()
     of_disk = visit.reached_by_tab()
     visit.page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
 
@@ -112,6 +113,7 @@ def test_everything_is_reached_by_keyboard_and_nothing_is_cut_off(visit: Visit) 
 def test_hostile_names_are_text_in_a_real_browser(visit: Visit) -> None:
     visit.go("/")
     visit.page.locator("tbody a").first.click()
+    expect(visit.page.locator("#plan")).to_be_visible()
 
     shown = visit.page.locator("td.path").all_inner_texts()
     assert {name.strip() for name in NAMES} <= {text.strip() for text in shown}
