@@ -58,7 +58,7 @@ def test_a_foreign_file_makes_exactly_its_volume_full_and_its_end_releases_it(
     assert while_full == {FIRST: "full", SECOND: "ok", THIRD: "ok"}
     assert list(count.values()) == [1]
     assert [event for event in running.events() if event == "disk-full"] == ["disk-full"]
-    assert "would refuse Produce" in running.log.read_text()
+    assert "would refuse writes" in running.log.read_text()
 
 
 def test_two_log_dirs_on_one_volume_are_full_together(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_status_shows_it_at_a_glance(sandbox: Sandbox, tmp_path: Path) -> None:
     assert "every volume has room" in calm.stdout
     assert full.returncode == 3
     assert "FULL" in full.stdout
-    assert "would refuse Produce" in full.stdout
+    assert "would refuse writes" in full.stdout
 
 
 def test_doctor_explains_volumes_and_impossible_limits(sandbox: Sandbox) -> None:

@@ -195,7 +195,7 @@ def test_a_look_shows_what_would_go_and_touches_nothing(world: World, command: C
 
     assert shown.returncode == rows.returncode == 0, shown.stderr + rows.stderr
     head, settings = shown.stdout.splitlines()[:2]
-    assert "would go" in head
+    assert "would be deleted" in head
     assert f"ceiling {ceiling} % by hand (the file has none)" in settings
     (row,) = csv.DictReader(io.StringIO(rows.stdout))
     assert (row["topic"], row["log_start"]) == ("looked", "0")
@@ -286,7 +286,7 @@ def test_what_is_not_true_any_more_is_left_out(world: World, command: Command) -
 
     assert done.returncode == 3, done.stderr
     assert "remade-0: left out: the topic remade was deleted and recreated since" in done.stdout
-    assert f"moved-0: left out: its log start is {target} already" in done.stdout
+    assert f"moved-0: left out: its log start is already {target}" in done.stdout
     assert (world.log_starts[remade], world.log_starts[moved]) == (0, target)
     wait_for_files_below(world.sandbox, moved, target)
 
@@ -370,7 +370,7 @@ def test_a_device_that_somebody_works_on_is_left_alone(world: World, command: Co
             other.kill()
 
     assert refused.returncode == 1
-    assert "is at work on the volume of" in refused.stderr
+    assert "another cycle is running on the volume of" in refused.stderr
     assert world.log_starts[kept] == 0
     assert command.cycles() == ()
 

@@ -61,7 +61,7 @@ def test_the_end_of_a_piped_input_is_not_the_end_but_a_signal_is(number: signal.
     assert process.poll() is None
     process.send_signal(number)
 
-    assert "is gone" in end(process)
+    assert "sandbox removed" in end(process)
     assert process.returncode == 0
 
 

@@ -197,6 +197,6 @@ def test_the_command_says_so_and_goes_on() -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("no private mounts") == 1
+    assert done.stdout.count("volumes are plain, unbounded folders") == 1
     assert "cannot fill a plain folder" in done.stdout
     assert "unfill" not in done.stdout
