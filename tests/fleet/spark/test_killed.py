@@ -140,7 +140,7 @@ def test_spark_connect_gives_the_same_tables(landing: str, undisturbed: dict[str
 
 
 @pytest.mark.xfail(
-    reason="seen once: the driver that comes after the killed one ends with 1, cause unknown", strict=False
+    reason="the driver after the killed one ended with 1, cause unknown", strict=False
 )
 def test_an_object_store_that_fails_one_request_in_ten_gives_the_same_tables(
     landing: str, undisturbed: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
