@@ -57,6 +57,15 @@ def test_behind_its_mark_only_the_last_hour_of_a_broker_is_looked_at(tmp_path: P
     assert paths(found) == [odd, unmarked, recent, new]
 
 
+def test_a_cluster_whose_id_begins_with_a_line_is_found(tmp_path: Path) -> None:
+    """As those of one Kafka cluster in 64 do: they are random, in URL-safe base64."""
+    file = put(tmp_path, named(timedelta(0), "_9cIzcCCTkCHCNrtAOIxyQ/1"))
+    put(tmp_path, "_x.parquet")
+    put(tmp_path, "_9cIzcCCTkCHCNrtAOIxyQ/1/_x.parquet")
+
+    assert paths(look_through(str(tmp_path))) == paths(look_for_new(str(tmp_path), {})) == [file]
+
+
 def test_without_folders_of_days_names_alone_tell(tmp_path: Path) -> None:
     put(tmp_path, named(timedelta(days=2), has_day=False))
     new = put(tmp_path, named(timedelta(0), has_day=False))

@@ -102,8 +102,9 @@ class _Place:
                     yield landed
 
     def _folder(self, info: fs.FileInfo, *, recursive: bool = False) -> list[fs.FileInfo]:
-        is_listed = info.type == fs.FileType.Directory and not info.base_name.startswith((".", "_"))
-        return self._listed(self._name(info), recursive=recursive) if is_listed else []
+        name = self._name(info)
+        is_listed = info.type == fs.FileType.Directory and not _is_unfinished(name)
+        return self._listed(name, recursive=recursive) if is_listed else []
 
     def _listed(self, name: str, *, recursive: bool = False) -> list[fs.FileInfo]:
         selector = fs.FileSelector(f"{self._root}/{name}", allow_not_found=True, recursive=recursive)
@@ -114,11 +115,9 @@ class _Place:
         return found
 
     def _is_snapshot(self, info: fs.FileInfo) -> bool:
-        """What begins with a dot or a line is somebody's who has not finished."""
-        parts = self._name(info).split("/")
-        return (
-            bool(info.is_file) and parts[-1].endswith(SUFFIX) and not any(part.startswith((".", "_")) for part in parts)
-        )
+        name = self._name(info)
+        is_named = name.endswith(SUFFIX) and not info.base_name.startswith("_")
+        return bool(info.is_file) and is_named and not _is_unfinished(name)
 
     def _name(self, info: fs.FileInfo) -> str:
         return str(info.path).removeprefix(self._root).lstrip("/")
@@ -130,6 +129,15 @@ class _Place:
             folder="/".join(self._name(info).split("/")[:3]),
             moment_ms=None if named is None else int(named[1]),
         )
+
+
+def _is_unfinished(name: str) -> bool:
+    """What begins with a dot or a line is somebody's who has not finished.
+
+    But for the folder of a cluster: the ids of one cluster in 64 begin with a line.
+    """
+    parts = name.split("/")
+    return any(part.startswith(".") for part in parts) or any(part.startswith("_") for part in parts[2:])
 
 
 def _failed(landing: str, error: Exception) -> LandingFailed:
