@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brimline.decide.admission import FenceCause
-from brimline.model import Bytes, Failure
+from brimline.model import Bytes, Failure, human_bytes
 
 FORMAT, VERSION = "brimline.guard-state", 1
 
@@ -37,6 +37,10 @@ class GuardDocument:
     config: str
     dead_tasks: tuple[str, ...] = ()
 
+    @property
+    def mode(self) -> str:
+        return "enforcing" if self.enforcement == "gateway" else "observe mode, refuses nothing"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerDocument:
@@ -53,6 +57,11 @@ class LimitsDocument:
     release_margin_percent: int
     retention_disk_usage_percent: int
     check_interval_ms: int
+
+    def __str__(self) -> str:
+        used, free = self.max_used_percent, self.min_free_bytes
+        parts = [f"{used} % used"] * (used < 100) + [f"{human_bytes(free)} free"] * (free > 0)
+        return f"limit {' or '.join(parts)}" if parts else "no limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

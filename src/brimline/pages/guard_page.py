@@ -114,10 +114,9 @@ def _is_filling(volume: VolumeDocument) -> bool:
 
 
 def _about(state: GuardState) -> list[Child]:
-    free = human_bytes(state.limits.min_free_bytes)
-    limits = f"Full above {state.limits.max_used_percent} % used or below {free} usable. "
     connected = "" if state.broker.connected or state.broker.failure else "The broker has not answered yet. "
-    return [limits, connected, f"Enforcement: {state.guard.enforcement}. Seen ", moment(state.observed_at), " UTC."]
+    about = f"{state.limits}, {state.guard.mode}. "
+    return [about[:1].upper() + about[1:], connected, "Seen ", moment(state.observed_at), " UTC."]
 
 
 def _sections(state: GuardState, history: Timeline) -> Iterator[Html]:

@@ -78,20 +78,13 @@ def _head(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
     words = [(printable(str(each)), "bold red" if each.is_grave else "bold yellow") for each in found]
     verdict = Text(f" {glyphs.dot} ").join(Text(*each) for each in words or [("every volume has room", "bold green")])
     yield Text.assemble((f"Broker {state.broker.id}", "bold"), "  ", verdict)
-    mode = "enforcing" if state.guard.enforcement == "gateway" else "observe mode, refuses nothing"
-    parts = (_limits(state), mode, f"guard {state.guard.version}")
+    parts = (str(state.limits), state.guard.mode, f"guard {state.guard.version}")
     yield Text(f"  {f'  {glyphs.dot}  '.join(parts)}", "dim")
     if state.broker.failure is not None:
         yield Text(f"  {glyphs.cross} {printable(state.broker.failure.message)}", "red")
     elif not state.broker.connected:
         yield Text(f"  {glyphs.cross} the broker has not answered yet", "yellow")
     yield Text()
-
-
-def _limits(state: GuardState) -> str:
-    used, free = state.limits.max_used_percent, state.limits.min_free_bytes
-    parts = [f"{used} % used"] * (used < 100) + [f"{human_bytes(free)} free"] * (free > 0)
-    return f"limit {' or '.join(parts)}" if parts else "no limit"
 
 
 def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int) -> Iterator[Text]:
