@@ -90,6 +90,8 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 def _cycle(cycle: CycleRecord) -> Iterator[Happening]:
     plan, topics = cycle.plan, by_topic(cycle)
+    # "guard of broker 1 (pid 7)" in the ledger; the timeline is of one broker
+    by = GUARD if plan.by.startswith(f"{GUARD} of ") else plan.by
     names = ", ".join(each.topic for each in topics[:_TOPICS_NAMED])
     more = f" and {counted(len(topics) - _TOPICS_NAMED, 'more topic')}" if len(topics) > _TOPICS_NAMED else ""
     segments = sum(each.segments for each in topics)
@@ -97,7 +99,7 @@ def _cycle(cycle: CycleRecord) -> Iterator[Happening]:
         at=cycle.begun_at,
         what="reclaim",
         level=_WARNING,
-        by=plan.by,
+        by=by,
         sentence=f"{', '.join(plan.log_dirs)} is {human_bytes(plan.excess_bytes)} above its ceiling of "
         f"{plan.ceiling_percent} %: {counted(segments, 'segment')} ({human_bytes(plan.planned_bytes)}) of "
         f"{names}{more} will be deleted (cycle {plan.cycle})",
@@ -110,7 +112,7 @@ def _cycle(cycle: CycleRecord) -> Iterator[Happening]:
         at=cycle.ended_at,
         what="reclaim-over",
         level=_WARNING if given_up else _INFO,
-        by=plan.by,
+        by=by,
         sentence=f"{human_bytes(cycle.freed_bytes)} freed in {', '.join(plan.log_dirs)} within "
         f"{human_span((cycle.ended_at - cycle.begun_at).total_seconds())} (cycle {plan.cycle}){failed}",
     )
