@@ -22,6 +22,7 @@ from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir, write_gateway_config
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.kafka_clients import meanwhile
+from tests.integration.test_bad_input import refused
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -141,12 +142,16 @@ def test_clients_survive_kill_9_of_the_broker(sandbox: Sandbox, services: Servic
         sandbox.broker(1).kill()
         eventually(lambda: running.state()["connections"]["closed"].get("broker-unreachable", 0) > 0)
         eventually(lambda: "broker-gone" in running.events())
+        told = refused(sandbox.bootstrap_servers)
+        told_by_tls = refused(sandbox.bootstrap_servers, "--command-property", "security.protocol=SSL")
         sandbox.broker(1).start()
         wait_for_progress()
         eventually(lambda: "broker-back" in running.events())
 
     assert running.process.poll() is None
     assert running.events().count("broker-gone") == running.events().count("broker-back")
+    assert "the broker behind this gateway is down" in told
+    assert "the broker behind this gateway is down" in told_by_tls
 
 
 class Caller:

@@ -168,8 +168,13 @@ class Connection:
         return _decoded(requests[broker], answer)
 
     def _failure(self, broker: BrokerId, error: BaseException, deadline: Deadline) -> Failure:
-        who = str(self.brokers.get(broker, f"broker {broker}"))
-        failure = failure_of(error, who, self.config.security_protocol)
+        listed = self.brokers.get(broker)
+        failure = failure_of(
+            error,
+            str(listed or f"broker {broker}"),
+            self.config.security_protocol,
+            (listed.host, listed.port) if listed else None,
+        )
         if failure.kind in (FailureKind.TIMED_OUT, FailureKind.UNREACHABLE):
             deadline.silent.setdefault(broker, failure)
         return failure
@@ -196,6 +201,7 @@ class Connection:
                         future.exception if future.failed() else error,
                         f"{servers[node_id].host}:{servers[node_id].port}",
                         self.config.security_protocol,
+                        (servers[node_id].host, servers[node_id].port),
                     )
                     for node_id, future in under_way.items()
                 )

@@ -6,6 +6,7 @@ reads those texts.
 
 import errno
 import re
+import socket
 
 from kafka import errors as client_errors
 
@@ -24,10 +25,13 @@ _PERHAPS_WANTED = {
     SecurityProtocol.SASL_PLAINTEXT: "TLS too",
     SecurityProtocol.SASL_SSL: "something else",
 }
+_UNASKED_SECONDS = 1.0
 
 
-def failure_of(error: BaseException, who: str, security_protocol: SecurityProtocol) -> Failure:
-    """``who`` is the broker or address that was asked, in words."""
+def failure_of(
+    error: BaseException, who: str, security_protocol: SecurityProtocol, address: tuple[str, int] | None = None
+) -> Failure:
+    """``who`` is the broker or address that was asked, in words. Looks once more at an address that hung up."""
     text = _text(error)
     match error:
         case client_errors.KafkaTimeoutError() | client_errors.RequestTimedOutError():
@@ -48,6 +52,12 @@ def failure_of(error: BaseException, who: str, security_protocol: SecurityProtoc
         case client_errors.NodeNotReadyError():
             return _failure(FailureKind.UNREACHABLE, who, "is not connected: an earlier attempt failed a moment ago")
         case client_errors.KafkaConnectionError() | OSError():
+            if address is not None and _hung_up(text) and _closes_unasked(address):
+                return _failure(
+                    FailureKind.UNREACHABLE,
+                    who,
+                    "closes every connection at once: the broker behind this gateway is down, or is at max.connections",
+                )
             return _connection_failure(text, who, security_protocol)
         case client_errors.UnknownBrokerIdError():
             return _failure(FailureKind.UNREACHABLE, who, "is not a live broker of this cluster")
@@ -75,11 +85,26 @@ def _connection_failure(text: str, who: str, security_protocol: SecurityProtocol
         return _failure(
             FailureKind.UNREACHABLE,
             who,
-            "closed the connection without an answer: the broker behind a gateway may be down, or the listener may want"
-            f" {_PERHAPS_WANTED[security_protocol]} (security.protocol is {security_protocol.value})",
+            f"closed the connection without an answer: it may want {_PERHAPS_WANTED[security_protocol]}"
+            f" (security.protocol is {security_protocol.value})",
         )
     named = _ERRNO.search(text)
     return _failure(FailureKind.UNREACHABLE, who, f"cannot be reached ({named[2] if named else text})")
+
+
+def _hung_up(text: str) -> bool:
+    return not text or "disconnected" in text or "EOF" in text or "Connection reset" in text
+
+
+def _closes_unasked(address: tuple[str, int]) -> bool:
+    """A broker waits for the first request, whatever its listener wants. A gateway without its broker does not."""
+    try:
+        with socket.create_connection(address, _UNASKED_SECONDS) as connection:
+            return not connection.recv(1)
+    except ConnectionResetError:
+        return True
+    except OSError:
+        return False
 
 
 def _tls_words(text: str) -> str:
