@@ -87,6 +87,10 @@ class Asked:
         return self.cluster in ("", file.cluster_id) and self.broker in ("", str(file.broker_id))
 
 
+class _GivenUp(Exception):
+    pass
+
+
 class _Job:
     """``over`` when there is a result: a simulation, or a sentence why there is none."""
 
@@ -108,8 +112,9 @@ class _Job:
             # Cluster by cluster: all replicas of a large fleet at once would be a gigabyte
             clusters = groupby(batches, key=lambda pair: pair[0].cluster_id)
             found = [simulation(what_if, [batch for _, batch in pairs]) for _, pairs in clusters]
-            if not self._ended:
-                self.result = together(found)
+            self.result = together(found)
+        except _GivenUp:
+            pass
         except (BrokenProcessPool, OSError) as error:
             self.result = f"the simulation ended: {error}"
         finally:
@@ -118,7 +123,7 @@ class _Job:
     def _counted(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
             if self._ended:
-                return
+                raise _GivenUp
             self.done += 1
             yield batch
 
