@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
@@ -13,6 +14,9 @@ from brimline.model.failures import BrimlineError
 
 _NARROWEST_TABLE = 60
 _UNBOUNDED = 1_000_000
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[KMGTP]iB|B|ms|s|min|h|days?)\b)")
+_GLUE = "\ue000"
+"""A character of nobody's, for a space at which no line may break: rich breaks at a no-break space too."""
 
 
 class _PassingOn(Console):
@@ -37,8 +41,10 @@ def print_hanging(console: Console, line: Text, indent: int) -> None:
         console.print(line, soft_wrap=True)
         return
     first, rest = line[:indent], line[indent:]
+    rest.plain = _BEFORE_UNIT.sub(_GLUE, rest.plain)
     for number, part in enumerate(rest.wrap(console, max(console.width - indent, indent))):
         part.rstrip()
+        part.plain = part.plain.replace(_GLUE, " ")
         console.print(Text.assemble(" " * indent if number else first, part), soft_wrap=True)
 
 
