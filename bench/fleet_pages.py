@@ -178,7 +178,7 @@ def _newest(files: list[SnapshotFile]) -> list[dict[str, Any]]:
 
 
 def _readings() -> pa.Table:
-    """The newest first, of each volume."""
+    """Newest first, of each volume."""
     number = np.arange(BROKERS * LOG_DIRS * READINGS)
     volume, reading = number // READINGS, number % READINGS
     moments = [_NOW - timedelta(hours=3 * each) for each in range(READINGS)]

@@ -22,13 +22,13 @@ TOKEN = "a-token-of-some-length"
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "name at least one --guard, or a --warehouse"),
+        ([], "give --guard or --warehouse"),
         (["--guard", "broker1:9827"], "'broker1:9827' is not the address of a guard: write http://host:port"),
         (["--guard", "javascript:alert(1)"], "is not the address of a guard"),
-        (["--guard", NOBODY, "--host", "0.0.0.0"], "--host 0.0.0.0 is not loopback: name a --token-file too"),
+        (["--guard", NOBODY, "--host", "0.0.0.0"], "--host 0.0.0.0 is not loopback: add --token-file"),
         (["--guard", NOBODY, "--token-file", "/nowhere"], "the token file /nowhere cannot be read"),
         (["--guard", NOBODY, "--port", "65536"], "'65536' is not a port"),
-        (["--warehouse", "/nowhere"], "there is no table in /nowhere"),
+        (["--warehouse", "/nowhere"], "no table in /nowhere"),
     ],
 )
 def test_what_cannot_be_served_is_a_sentence(

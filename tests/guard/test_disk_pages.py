@@ -64,5 +64,5 @@ def test_a_disk_that_cannot_be_read_is_not_looked_at(state: GuardState) -> None:
 
     text = Parsed(page.decode()).text
     assert "what would go is not known: statvfs has not answered for 40 s" in text
-    assert "No reading of this disk is kept." in text
-    assert "It is not known which topics are here." in text
+    assert "No readings of this disk yet." in text
+    assert "Topics on this disk: unknown." in text

@@ -153,7 +153,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_file_that_was_replaced_between_two_reads() -> None:
     other = encode(replace(HEADER, snapshot_id="ff"), SECTION_TABLES)
 
-    with pytest.raises(BadSnapshot, match="another header"):
+    with pytest.raises(BadSnapshot, match="header has changed"):
         read_section(other, read_header(WHOLE), LOGS)
 
 

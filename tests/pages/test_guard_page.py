@@ -93,7 +93,7 @@ def test_what_is_not_known_is_not_drawn_as_empty(state: GuardState) -> None:
 
     assert "UNKNOWN" in found
     assert "/lost is not mounted" in found
-    assert "use not known" in found
+    assert "use unknown" in found
 
 
 def test_full_is_where_the_first_limit_is(state: GuardState) -> None:

@@ -19,7 +19,7 @@ def test_a_bar_says_what_it_draws() -> None:
 
 
 def test_unknown_is_not_zero() -> None:
-    assert Bar(used=None, kind=GOOD).label == "use not known"
+    assert Bar(used=None, kind=GOOD).label == "use unknown"
 
 
 def test_a_bar_ends_where_the_disk_ends() -> None:

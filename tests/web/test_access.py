@@ -49,7 +49,7 @@ def test_nothing_else_does(given: str) -> None:
 
 
 def test_more_than_loopback_needs_a_token() -> None:
-    with pytest.raises(BadInput, match=r"--host 0\.0\.0\.0 is not loopback: name a --token-file"):
+    with pytest.raises(BadInput, match=r"--host 0\.0\.0\.0 is not loopback: add --token-file"):
         access_for("0.0.0.0", None)
     with pytest.raises(BadInput, match="too short"):
         access_for("0.0.0.0", "secret")

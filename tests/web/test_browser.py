@@ -135,7 +135,7 @@ def test_without_script_the_form_does_the_same(browser: Browser, warehouse: Path
         visit.page.locator("tbody a").click()
         expect(visit.page.get_by_label("Move the ceiling")).to_be_hidden()
         visit.page.get_by_label("Ceiling, % of the disk").fill("50")
-        visit.page.get_by_role("button", name="Show what would go").click()
+        visit.page.get_by_role("button", name="Show what would be deleted").click()
         expect(visit.page.locator("#plan")).to_contain_text("Ceiling 50 %")
     finally:
         visit.close()

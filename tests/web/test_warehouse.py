@@ -206,7 +206,7 @@ def test_the_page_shows_it_and_the_command(warehouse: Path, device: str) -> None
     text = Parsed(page).text
     command = f"brimline reclaim --config /etc/kafka/server.properties --ceiling 20 --device {device}"
     assert command in text
-    assert "What would go, by topic, the most first" in text
+    assert "Would be deleted, by topic, largest first" in text
     assert ("input", "ceiling", "20") in [
         (tag, given.get("name"), given.get("value")) for tag, given in Parsed(page).tags
     ]
@@ -216,10 +216,10 @@ def test_the_page_shows_it_and_the_command(warehouse: Path, device: str) -> None
     ("query", "status", "sentence"),
     [
         ("broker=9&device=8:9", HTTPStatus.SERVICE_UNAVAILABLE, "no device 8:9 of broker 9"),
-        ("broker=x", HTTPStatus.BAD_REQUEST, "cannot be shown"),
+        ("broker=x", HTTPStatus.BAD_REQUEST, "Cannot show this"),
         ("cluster=cluster-a&broker=2&device=8:2&ceiling=0", HTTPStatus.BAD_REQUEST, "a ceiling is from 1 to 99"),
         ("cluster=cluster-a&broker=2&device=8:2", HTTPStatus.OK, "no snapshot with segments of this broker"),
-        ("cluster=cluster-a&broker=4&device=8:4", HTTPStatus.OK, "No reading of this disk is kept"),
+        ("cluster=cluster-a&broker=4&device=8:4", HTTPStatus.OK, "No readings of this disk yet"),
     ],
 )
 def test_what_is_not_there_is_a_sentence(warehouse: Path, query: str, status: HTTPStatus, sentence: str) -> None:
@@ -301,7 +301,7 @@ def test_what_if_is_what_fleet_simulate_says(warehouse: Path, capsys: pytest.Cap
     [
         ("days=x", "'x' is not a number of days"),
         ("days=7&ceiling=101", "'101' is not a ceiling"),
-        ("days=7&broker=99", "no broker with segments in the warehouse is meant"),
+        ("days=7&broker=99", "no broker with segments matches"),
         ("days=7&topic=a&retention=7", "7 of what?"),
     ],
 )

@@ -46,7 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     parser = subparsers.add_parser("history", description=DESCRIPTION, epilog=EPILOG)
     source = parser.add_mutually_exclusive_group(required=CONFIG_VARIABLE not in os.environ)
     add_config(source, required=False)
-    source.add_argument("--url", help="where a guard serves, such as http://127.0.0.1:9827")
+    source.add_argument("--url", help="address of a guard, such as http://127.0.0.1:9827")
     add_broker_cwd(parser)
     parser.add_argument(
         "--since",

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9828
 DESCRIPTION = """\
 Serve pages for a browser: every volume of a cluster or a fleet with its use, its limits and the time until it is full.
-Asks the guards of the brokers (which also tell what happened), or reads the warehouse of 'brimline fleet run' (whose
-disks open into their topics, their use over time with the forecast, and a slider that shows what another ceiling would
-delete; and a form asks what if the limits were others), or both. No Spark is started, and nothing is changed. A guard
-alone has pages of its own.
+Read-only, and without Spark.
 
-Served on loopback. Another --host needs a --token-file: browsers ask for it as the password of any user. There is no
-TLS here; put a reverse proxy in front where others can listen. Without a token it has to send 'Host: localhost'.
+--guard asks running guards, and shows their timeline. --warehouse reads the tables of 'brimline fleet run':
+its disks have their topics, their use over time with the forecast, a slider for another ceiling, and a what-if form.
+Both can be given. A single guard serves its own page without this command.
+
+It listens on loopback. Another --host needs --token-file: browsers ask for the token as a password, with any user name.
+There is no TLS: put a reverse proxy in front of it. A reverse proxy without a token must send 'Host: localhost'.
 """
 EPILOG = """\
 examples:
@@ -41,19 +42,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         action="append",
         default=[],
         metavar="URL",
-        help="where a guard serves (brimline.metrics.host and port); may be repeated",
+        help="address of a guard (brimline.metrics.host and port); may be repeated",
     )
-    parser.add_argument("--warehouse", metavar="PLACE", help="where the tables of a fleet are: a folder or a URI")
-    parser.add_argument("--cluster", default="", metavar="NAME", help="what the cluster of these guards is called")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: %(default)s)")
+    parser.add_argument("--warehouse", metavar="PLACE", help="the fleet's tables: a folder or a URI")
+    parser.add_argument("--cluster", default="", metavar="NAME", help="name of the cluster of these guards")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default: %(default)s)"
+    )
     parser.add_argument(
         "--port",
         type=whole_number("a port", 0, 65535),
         default=DEFAULT_PORT,
         metavar="PORT",
-        help="0 is any free one (default: %(default)s)",
+        help="0: any free port (default: %(default)s)",
     )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="the first line of it is the token")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file whose first line is the token")
     add_debug_and_version(parser)
     parser.set_defaults(func=run)
 
@@ -65,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     from brimline.web.pages import WebPages
 
     if not args.guard and args.warehouse is None:
-        raise BadInput("name at least one --guard, or a --warehouse")
+        raise BadInput("give --guard or --warehouse")
     for url in args.guard:
         if not url.startswith(("http://", "https://")):
             raise BadInput(f"{url!r} is not the address of a guard: write http://host:port")

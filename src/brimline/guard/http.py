@@ -296,7 +296,7 @@ def disk_response(query: str, seen: Callable[[DiskQuery], DiskSeen]) -> HttpResp
         wanted = DiskQuery.of(query)
         return html_response(disk_answer(seen(wanted), wanted))
     except ValueError as error:
-        return html_response(problem_page(f"That cannot be shown: {error}."), HTTPStatus.BAD_REQUEST)
+        return html_response(problem_page(f"Cannot show this: {error}."), HTTPStatus.BAD_REQUEST)
 
 
 def _verdict(complaint: str | None) -> HttpResponse:

@@ -120,12 +120,12 @@ class Header:
             raise BadHeader(f"there is no version {version}")
         sections = document.get("sections")
         if not isinstance(sections, dict):
-            raise BadHeader("the header names no sections")
+            raise BadHeader("the header has no sections")
         try:
             source = Source(document.get("source"))
         except ValueError:
             raise BadHeader(
-                f"the source {document.get('source')!r} is none of {[each.value for each in Source]}"
+                f"the source {document.get('source')!r} is not one of {[each.value for each in Source]}"
             ) from None
         return cls(
             version=version,

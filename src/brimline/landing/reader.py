@@ -131,7 +131,7 @@ def read_section(source: Source, header: Header, section: str, columns: Sequence
     """``header`` is the one that was read from ``source``: a file that was replaced meanwhile is not read."""
     with opened(source) as snapshot:
         if snapshot.header != header:
-            raise BadSnapshot(QuarantineReason.INCONSISTENT, "the file has another header than before")
+            raise BadSnapshot(QuarantineReason.INCONSISTENT, "the file's header has changed")
         return snapshot.read(section, columns)
 
 
@@ -172,7 +172,7 @@ def _opened(source: "str | Path | bytes | pa.Buffer | pa.NativeFile") -> pa.Nati
 def _header(metadata: Mapping[bytes, bytes]) -> Header:
     text = metadata.get(HEADER_KEY)
     if text is None:
-        raise BadSnapshot(QuarantineReason.NO_HEADER, "the file is Parquet, and not a snapshot")
+        raise BadSnapshot(QuarantineReason.NO_HEADER, "the file is Parquet but not a snapshot")
     try:
         return Header.from_json(text.decode())
     except UnknownVersion as error:
@@ -219,7 +219,7 @@ def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
         _check_section_column(name, section, groups)
         expected += section.groups
     if expected != len(groups):
-        raise BadSnapshot(QuarantineReason.INCONSISTENT, "has row groups that belong to no section")
+        raise BadSnapshot(QuarantineReason.INCONSISTENT, "has row groups outside of any section")
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -83,10 +83,10 @@ def check_seal(file: pa.NativeFile) -> int:
         raise BadSnapshot(QuarantineReason.TOO_LARGE, f"a footer of {footer_bytes} bytes")
     begin = size - _TAIL_BYTES - footer_bytes - _CRC_BYTES - len(_SEAL)
     if begin < len(_PARQUET) or bytes(file.read_at(len(_SEAL), begin)) != _SEAL:
-        raise BadSnapshot(QuarantineReason.NO_HEADER, "the file is Parquet, and not a snapshot")
+        raise BadSnapshot(QuarantineReason.NO_HEADER, "the file is Parquet but not a snapshot")
     rest = memoryview(file.read_at(size - begin - len(_SEAL), begin + len(_SEAL)))
     if bytes(rest[:_CRC_BYTES]) != _crc(rest[_CRC_BYTES:]):
-        raise BadSnapshot(QuarantineReason.CORRUPT, "the footer is not the one that was written")
+        raise BadSnapshot(QuarantineReason.CORRUPT, "the footer is not as written: damaged")
     return begin
 
 
@@ -96,7 +96,7 @@ def check_pages(content: memoryview, seal_begins: int) -> None:
     if end < len(_PARQUET) or bytes(content[end : end + len(_PAGES_SEAL)]) != _PAGES_SEAL:
         return
     if bytes(content[seal_begins - _CRC_BYTES : seal_begins]) != _crc(content[:end]):
-        raise BadSnapshot(QuarantineReason.CORRUPT, "the pages are not those that were written")
+        raise BadSnapshot(QuarantineReason.CORRUPT, "the pages are not as written: damaged")
 
 
 def _crc(data: memoryview) -> bytes:

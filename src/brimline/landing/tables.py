@@ -149,7 +149,7 @@ def _rules(row: tuple[Any, ...]) -> CleanupRules:
 def _begins(segments: npt.NDArray[Any]) -> Int64Column:
     counts = segments.astype(np.int64, copy=False)
     if len(counts) and (counts.min() < 0 or counts.max() > 1 << 31):
-        raise _inconsistent("a log has fewer than no segments, or more than fit")
+        raise _inconsistent("a log's number of segments is out of range")
     begins = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=begins[1:])
     return begins

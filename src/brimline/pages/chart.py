@@ -141,7 +141,7 @@ class UseChart:
         """Names stand above their line; where two lines are close, the lower one's below it."""
         marks = [
             ("limit", self.fence, "full: writes refused"),
-            ("ceiling", self.ceiling, "ceiling: oldest segments go"),
+            ("ceiling", self.ceiling, "ceiling: oldest segments deleted"),
         ]
         found = [(kind, self._y(place), name) for kind, place, name in marks if place is not None]
         lowest = max((y for _, y, _ in found), default=0.0) if len(found) > 1 else None

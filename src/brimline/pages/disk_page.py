@@ -134,7 +134,7 @@ def disk_page(seen: DiskSeen) -> bytes:
             tag("p", where, class_="muted"),
         ),
         tag("main", _sections(seen), id="content"),
-        tag("footer", "Brimline shows and changes nothing here."),
+        tag("footer", "Read-only: this page changes nothing."),
     )
 
 
@@ -152,10 +152,10 @@ def _sections(seen: DiskSeen) -> Iterator[Html]:
     yield from live(_plan(seen))
     yield tag("h2", "Use over time")
     if seen.chart is None:
-        yield tag("p", "No reading of this disk is kept.", class_="muted")
+        yield tag("p", "No readings of this disk yet.", class_="muted")
     else:
         yield seen.chart.drawn()
-        band = " The band is where the forecast's errors of the past would put it." if seen.chart.has_band else ""
+        band = " The band shows the forecast's past errors." if seen.chart.has_band else ""
         yield tag("p", f"{seen.chart.label}.{band}", class_="muted")
     if seen.history is not None:
         yield tag("h2", "What happened")
@@ -172,7 +172,7 @@ def _form(seen: DiskSeen) -> Html:
         (tag("input", type="hidden", name=name, value=value) for name, value in known if value not in ("", None)),
         tag("label", "Move the ceiling", tag("input", type="range", **limits), hidden=True, class_="slider"),
         tag("label", "Ceiling, % of the disk", tag("input", type="number", name="ceiling", required=True, **limits)),
-        tag("button", "Show what would go", type="submit"),
+        tag("button", "Show what would be deleted", type="submit"),
         method="get",
         action="disk",
         data_live=True,
@@ -182,22 +182,22 @@ def _form(seen: DiskSeen) -> Html:
 def _plan(seen: DiskSeen) -> Iterator[Html]:
     run, row = seen.dry_run, seen.row
     if isinstance(run, str) or run.percent_after is None:
-        why = run if isinstance(run, str) else "how full this disk is could not be read"
+        why = run if isinstance(run, str) else "disk use unknown: it could not be read"
         yield tag("p", word("UNKNOWN", ODD), f" {why}", class_="lead")
         return
     yield from _verdict(run, row)
     if run.loss.topics:
         yield from _losers(run)
         yield table(
-            "What would go, by topic, the most first", _TOPIC_TITLES, map(_topic_loss, run.loss.topics), "stack"
+            "Would be deleted, by topic, largest first", _TOPIC_TITLES, map(_topic_loss, run.loss.topics), "stack"
         )
-        yield table("What would go, by the age of its newest record", _AGE_TITLES, _spans(run), "stack")
+        yield table("Would be deleted, by age of the newest record", _AGE_TITLES, _spans(run), "stack")
     if run.stays and not run.is_held:
         titles = (("Because", "what"), ("Bytes", NUMBER), ("Segments", NUMBER))
         rows = ((each.reason.sentence, human_bytes(each.bytes), human_count(each.segments)) for each in run.stays)
         yield table("Why the rest stays", titles, rows, "stack")
     yield tag(
-        "p", "On the broker's host. It shows this once more and deletes nothing without ", tag("code", "--apply"), ":"
+        "p", "Run on the broker's host. It is a dry run and deletes nothing without ", tag("code", "--apply"), ":"
     )
     command = f"brimline reclaim --config {seen.config} --ceiling {run.ceiling} --device {row.device}"
     yield command_to_copy(command)
@@ -208,15 +208,15 @@ def _verdict(run: DryRun, row: ShownVolume) -> Iterator[Html]:
     kind = BAD if not run.is_held else WARN if taken else GOOD
     title = "TOO LOW" if not run.is_held else "WOULD DELETE" if taken else "NOTHING GOES"
     told = [
-        f"{human_bytes(taken)} of {counted(len(run.loss.topics), 'topic')} would go"
+        f"{human_bytes(taken)} of {counted(len(run.loss.topics), 'topic')} would be deleted"
         if taken
         else "nothing would be deleted"
     ]
     if going:
-        told.append(f"{human_bytes(going)} go anyway, by ordinary retention")
+        told.append(f"{human_bytes(going)} will be deleted by retention anyway")
     told.append(f"the disk would be {human_percent(run.percent_after)} used")
     if missing:
-        told.append(f"{human_bytes(missing)} above the ceiling: nothing else may be deleted")
+        told.append(f"{human_bytes(missing)} over the ceiling: nothing more can be deleted")
     yield tag("p", word(title, kind), f" Ceiling {run.ceiling} %: {'; '.join(told)}.", class_="lead")
     yield Bar(used=run.percent_after, kind=kind, ceiling=float(run.ceiling), fence=row.fence).drawn()
     cycles = f" {human_bytes(run.first_cycle_bytes)} of it in the first cycle." if run.first_cycle_bytes < taken else ""
@@ -227,7 +227,7 @@ def _losers(run: DryRun) -> Iterator[Html]:
     loss = run.loss
     if not run.knows_groups:
         yield tag(
-            "p", word("READERS UNKNOWN", ODD), " A snapshot holds no consumer groups: the command below names them."
+            "p", word("READERS UNKNOWN", ODD), " Snapshots have no consumer groups: the command below lists them."
         )
         return
     if loss.groups:
@@ -242,7 +242,7 @@ def _losers(run: DryRun) -> Iterator[Html]:
 
 
 def _nobody(loss: BlastRadius) -> str:
-    return f"{counted(loss.asked_groups, 'consumer group')} asked; none has yet to read what would go."
+    return f"{counted(loss.asked_groups, 'consumer group')} checked; none still has to read these records."
 
 
 _TOPIC_TITLES = (
@@ -279,7 +279,7 @@ def _topics(seen: DiskSeen) -> Iterator[Html]:
     if seen.topics_from:
         yield tag("p", seen.topics_from, class_="muted")
     if not seen.topics:
-        yield tag("p", "It is not known which topics are here.", class_="muted")
+        yield tag("p", "Topics on this disk: unknown.", class_="muted")
         return
     total, shown = seen.row.total_bytes, seen.topics[:_MOST_TOPICS]
     columns: Mapping[tuple[str, str], list[Child]] = {
@@ -297,7 +297,7 @@ def _topics(seen: DiskSeen) -> Iterator[Html]:
     older = (
         f"; {counted(len(seen.topics) - len(shown), 'more topic')} not shown" if len(seen.topics) > len(shown) else ""
     )
-    yield table(f"The largest first{older}", list(told), zip(*told.values(), strict=True), "stack")
+    yield table(f"Largest first{older}", list(told), zip(*told.values(), strict=True), "stack")
 
 
 def _growth(growth: float | None) -> str:

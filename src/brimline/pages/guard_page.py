@@ -45,7 +45,7 @@ def verdict(state: GuardState) -> list[Child]:
         return [word("BROKER DOWN" if is_down else "BROKER", BAD), f" {state.broker.failure.message}"]
     worst = by_urgency(state.volumes)[0] if state.volumes else None
     if worst is None:
-        return [word("UNKNOWN", ODD), " no disk is watched"]
+        return [word("UNKNOWN", ODD), " no disks watched"]
     return [word(state_word(worst), volume_kind(worst)), f" {', '.join(worst.log_dirs)}: {outlook(worst)}"]
 
 
@@ -74,7 +74,7 @@ def outlook(volume: VolumeDocument) -> str:
     if volume.used_percent is None:
         return volume.failure.message if volume.failure is not None else "not known"
     if volume.state == "full":
-        return "over " + " and ".join(volume.breaches) if volume.breaches else "waits for the release margin"
+        return "over " + " and ".join(volume.breaches) if volume.breaches else "waiting for the release margin"
     rate = volume.fill_rate_bytes_per_second
     if rate is not None and volume.seconds_to_limit is not None:
         return f"full in {human_span(volume.seconds_to_limit)} at {human_bytes(int(rate))}/s"
@@ -167,11 +167,11 @@ def _remarks(state: GuardState) -> Iterator[list[Child]]:
         yield [word("PAUSED" if state.moves.paused else "MOVING", WARN), f" {state.moves.does}"]
     if state.cordon is not None:
         for path in state.cordon.log_dirs:
-            yield [word("CORDON", WARN), f" {path} is full: no new replica is put there"]
+            yield [word("CORDON", WARN), f" {path} is full: closed to new replicas"]
         for path in state.cordon.by_operator:
             yield [word("CORDON", GOOD), f" {path}: closed to new replicas by an operator"]
         for path in state.cordon.kept_open:
-            yield [word("OPEN", WARN), f" {path} is full, and not cordoned: no other broker is known to have room"]
+            yield [word("OPEN", WARN), f" {path} is full but not cordoned: no other broker is known to have room"]
     if state.followers is not None:
         yield from _followers(state.followers)
 
@@ -192,7 +192,7 @@ def _gateway(gateway: GatewayDocument) -> Iterator[Html]:
         yield tag("p", word("NO ANSWER", BAD), f" {why}")
         return
     if not answer.fences:
-        yield tag("p", word("OK", GOOD), f" nothing is fenced; {counted(answer.connections, 'connection')}")
+        yield tag("p", word("OK", GOOD), f" no fences; {counted(answer.connections, 'connection')}")
     else:
         doing = "refuses" if answer.is_enforcing else "would refuse"
         columns = (
@@ -233,7 +233,7 @@ def _partition(topic: str, partition: int | None) -> str:
 
 
 def _reclaim(reclaim: ReclaimDocument) -> Iterator[Html]:
-    does = "deletes the oldest segments above it" if reclaim.mode == "apply" else "says what it would delete"
+    does = "deletes the oldest segments above it" if reclaim.mode == "apply" else "reports what it would delete"
     yield tag("p", f"Ceiling of {reclaim.ceiling_percent} %; {does}.")
     if reclaim.paused is not None:
         yield tag("p", word("PAUSED", WARN), f" by {reclaim.paused.by}: {reclaim.paused.reason}")

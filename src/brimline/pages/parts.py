@@ -34,7 +34,7 @@ class Bar:
     def label(self) -> str:
         marks = [("ceiling", self.ceiling), ("full at", self.fence)]
         told = [f"{name} {human_percent(place)}" for name, place in marks if place is not None]
-        return "; ".join([f"{human_percent(self.used)} used" if self.used is not None else "use not known", *told])
+        return "; ".join([f"{human_percent(self.used)} used" if self.used is not None else "use unknown", *told])
 
     def drawn(self) -> Html:
         marks = [
@@ -65,7 +65,7 @@ def marks_key() -> Html:
 
     return tag(
         "p",
-        tag("span", mark("ceiling"), "ceiling: the oldest segments go"),
+        tag("span", mark("ceiling"), "ceiling: oldest segments are deleted"),
         tag("span", mark("fence"), "full: writes are refused"),
         class_="muted keys",
     )
@@ -111,7 +111,7 @@ def problem_page(sentence: str) -> bytes:
 
 
 def timeline(history: Timeline, most: int) -> Html:
-    """The newest first."""
+    """Newest first."""
     shown = history.newest(most)
     older = f", {counted(shown.left_out, 'older event')} not shown" if shown.left_out else ""
     titles = (("Time (UTC)", ""), ("Event", ""), ("By", ""), ("What", "what"))
@@ -119,7 +119,7 @@ def timeline(history: Timeline, most: int) -> Html:
     missing = [tag("p", word("INCOMPLETE", WARN), " ", sentence) for sentence in shown.incomplete]
     if not shown.events:
         return tag("div", missing or tag("p", "Nothing happened in the last seven days.", class_="muted"))
-    return tag("div", missing, table(f"The newest first{older}", titles, rows, "stack"))
+    return tag("div", missing, table(f"Newest first{older}", titles, rows, "stack"))
 
 
 def _row(event: Happening) -> tuple[Child, ...]:

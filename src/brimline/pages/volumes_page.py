@@ -1,4 +1,4 @@
-"""Many volumes on one page: of the guards of a cluster, or of a whole fleet. To be filtered, the most urgent first."""
+"""Many volumes on one page: of the guards of a cluster, or of a whole fleet. To be filtered, most urgent first."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ class VolumeFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumesSeen:
-    """``rows``: the most urgent first. ``is_fleet``: it is known which topic is where, and there is a what-if.
+    """``rows``: most urgent first. ``is_fleet``: it is known which topic is where, and there is a what-if.
     ``remarks``: what could not be learned."""
 
     title: str
@@ -123,18 +123,18 @@ def volumes_page(
             tag("p", _verdict(seen.rows), class_="lead"),
             tag("p", seen.about, class_="muted"),
             (tag("p", word("UNKNOWN", ODD), f" {remark}") for remark in seen.remarks),
-            tag("nav", tag("a", "What if the limits were others?", href="what-if"), aria_label="More")
+            tag("nav", tag("a", "What if the limits were different?", href="what-if"), aria_label="More")
             if seen.is_fleet
             else None,
         ),
         tag("main", _form(seen, wanted), _volumes(chosen, len(seen.rows), wanted), _events(seen), id="content"),
-        tag("footer", "Brimline shows and changes nothing here."),
+        tag("footer", "Read-only: this page changes nothing."),
     )
 
 
 def _verdict(rows: Sequence[ShownVolume]) -> Child:
     if not rows:
-        return [word("UNKNOWN", ODD), " no volume is known"]
+        return [word("UNKNOWN", ODD), " no volumes found"]
     parts: list[Child] = []
     for state, kind in (("full", BAD), ("unknown", ODD), ("filling", WARN)):
         if count := sum(row.state == state for row in rows):
@@ -169,13 +169,13 @@ def _volumes(chosen: Sequence[ShownVolume], total: int, wanted: VolumeFilter) ->
     shown = chosen[(number - 1) * ROWS_ON_A_PAGE : number * ROWS_ON_A_PAGE]
     yield tag("h2", "Volumes")
     if not shown:
-        yield tag("p", f"None of {counted(total, 'volume')} is like that.")
+        yield tag("p", f"None of {counted(total, 'volume')} match.")
         return
     has_clusters = len({row.cluster for row in shown}) > 1
     titles = (("Cluster", "path"), *_TITLES) if has_clusters else _TITLES
     rows = ((row.cluster, *_cells(row)) if has_clusters else _cells(row) for row in shown)
     part = f", page {number} of {pages}" if pages > 1 else ""
-    caption = f"{human_count(len(chosen))} of {counted(total, 'volume')}, the most urgent first{part}"
+    caption = f"{human_count(len(chosen))} of {counted(total, 'volume')}, most urgent first{part}"
     yield table(caption, titles, rows, "stack")
     yield marks_key()
     around = [("Earlier", number - 1), ("Later", number + 1)]

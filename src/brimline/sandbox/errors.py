@@ -44,7 +44,7 @@ class BrokerFailed(SandboxError):
     """A Kafka process died or does not answer in time."""
 
     def __init__(self, message: str, log_tail: str = "") -> None:
-        super().__init__(message if not log_tail else f"{message}; its last words:\n{log_tail}")
+        super().__init__(message if not log_tail else f"{message}; its last lines:\n{log_tail}")
         self.log_tail = log_tail
 
 

@@ -46,7 +46,7 @@ def access_for(host: str, token: str | None) -> Access:
     if token is not None and len(token) < _LEAST:
         raise BadInput(f"the token is too short: write at least {_LEAST} characters into its file")
     if token is None and not is_loopback(host):
-        raise BadInput(f"--host {host} is not loopback: name a --token-file too, or leave it to a reverse proxy")
+        raise BadInput(f"--host {host} is not loopback: add --token-file, or use a reverse proxy")
     return Access(token)
 
 

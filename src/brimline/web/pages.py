@@ -29,10 +29,10 @@ class Fleet:
         return set()
 
     def disk(self, query: DiskQuery) -> DiskSeen:
-        raise BrimlineError("there is no warehouse here: start brimline web with --warehouse")
+        raise BrimlineError("no warehouse: start brimline web with --warehouse")
 
     def what_if(self, query: Query) -> bytes:
-        raise BrimlineError("there is no warehouse here: start brimline web with --warehouse")
+        raise BrimlineError("no warehouse: start brimline web with --warehouse")
 
     def close(self) -> None:
         """What is under way is given up."""
@@ -61,13 +61,13 @@ class WebPages:
         }
         make = made.get(request.path)
         if make is None:
-            return html_response(problem_page("There is no such page."), HTTPStatus.NOT_FOUND)
+            return html_response(problem_page("Page not found."), HTTPStatus.NOT_FOUND)
         try:
             return make()
         except BrimlineError as error:
             return html_response(problem_page(str(error)), HTTPStatus.SERVICE_UNAVAILABLE)
         except ValueError as error:
-            return html_response(problem_page(f"That cannot be shown: {error}."), HTTPStatus.BAD_REQUEST)
+            return html_response(problem_page(f"Cannot show this: {error}."), HTTPStatus.BAD_REQUEST)
 
     def _volumes(self, query: Query, fleet: Fleet) -> bytes:
         wanted = VolumeFilter.of(query)
@@ -86,7 +86,7 @@ class WebPages:
 
     def _about(self, answers: Sequence[GuardAnswer]) -> str:
         asked = f"{counted(len(answers), 'guard')}, asked just now. " if answers else ""
-        return asked + ("" if self.fleet is None else "The warehouse, as the last run of brimline fleet left it.")
+        return asked + ("" if self.fleet is None else "From the warehouse, as of the last brimline fleet run.")
 
 
 def _fields(request: HttpRequest) -> Query:

@@ -168,13 +168,13 @@ class FleetSource(Fleet):
             if each[c.SEGMENTS_PATH] is not None
         ]
         if not found:
-            return "no snapshot with segments of this broker was taken in: what would go is not known here"
+            return "no snapshot with segments of this broker was ingested: deletions unknown"
         taken_at, path = max(found)
         try:
             broker = self._snapshot(path)
             devices = [row_of for row_of in range(len(broker.tables.devices)) if _is_same(broker, row_of, row)]
             if not devices:
-                return "its newest snapshot with segments does not have this disk"
+                return "the newest snapshot with segments lacks this disk"
             return dry_run(broker.tables, devices[0], ceiling, taken_at)
         except (BadSnapshot, ValueError) as error:
             return f"the snapshot {path} cannot be used: {error}"

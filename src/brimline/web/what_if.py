@@ -96,7 +96,7 @@ class _Job:
 
     def __init__(self, what_if: WhatIf, files: Sequence[SnapshotFile]) -> None:
         self.total, self.done = len(files), 0
-        self.result: Simulation | str = "it was given up for another question"
+        self.result: Simulation | str = "stopped: another what-if was started"
         self.over = threading.Event()
         self._ended = False
         self._thread = threading.Thread(target=self._run, args=(what_if, files), name="what-if", daemon=True)
@@ -116,7 +116,7 @@ class _Job:
         except _GivenUp:
             pass
         except (BrokenProcessPool, OSError) as error:
-            self.result = f"the simulation ended: {error}"
+            self.result = f"the simulation failed: {error}"
         finally:
             self.over.set()
 
@@ -170,17 +170,17 @@ class WhatIfs:
             tag(
                 "header",
                 tag("nav", tag("a", "All volumes", href="./"), aria_label="Back"),
-                tag("h1", "What if the limits were others?"),
+                tag("h1", "What if the limits were different?"),
                 tag("p", _ABOUT, class_="muted"),
             ),
             tag("main", _form(asked, clusters), live(parts), id="content"),
-            tag("footer", "Brimline shows and changes nothing here."),
+            tag("footer", "Read-only: this page changes nothing."),
         )
 
     def _job(self, asked: Asked, files: Sequence[SnapshotFile]) -> _Job:
         what_if, meant = asked.what_if, [file for file in files if asked.is_meant(file)]
         if not meant:
-            raise ValueError("no broker with segments in the warehouse is meant")
+            raise ValueError("no broker with segments matches")
         key = asked, hash(tuple(file.snapshot_id for file in meant))
         with self._lock:
             job = self._jobs.get(key)
@@ -197,7 +197,9 @@ class WhatIfs:
     def _result(self, asked: Asked, job: _Job) -> Iterator[Html]:
         if not job.over.is_set():
             told = f" {human_count(job.done)} of {counted(job.total, 'broker')} simulated."
-            yield tag("p", word("UNDER WAY", WARN), told, " Show again for the answer.", data_again=True, class_="lead")
+            yield tag(
+                "p", word("UNDER WAY", WARN), told, " Submit again for the result.", data_again=True, class_="lead"
+            )
         elif isinstance(job.result, str):
             yield tag("p", word("FAILED", BAD), f" {job.result}", class_="lead")
         else:
@@ -208,8 +210,8 @@ class WhatIfs:
 
 
 _ABOUT = (
-    "From the newest segments of every broker and from how fast its logs grow: what retention and a ceiling would "
-    "delete, and which Produce would be refused. Empty fields are as each broker has them."
+    "An estimate from every broker's newest segments and the growth of its logs: what retention and a ceiling would "
+    "delete, and which writes would be refused. An empty field keeps each broker's own value."
 )
 
 
@@ -240,14 +242,14 @@ def _answer(found: Simulation) -> Iterator[Html]:
     full = [each for each in devices if each.full_on_day is not None]
     refused = sum(device.refused_bytes for device in found.devices)
     if full:
-        verdict = word(f"{human_count(len(full))} FULL", BAD), f" {human_bytes(refused)} of Produce would be refused"
+        verdict = word(f"{human_count(len(full))} FULL", BAD), f" {human_bytes(refused)} of writes would be refused"
     elif devices:
         verdict = (
             word(f"{human_count(len(devices))} NOT HELD", WARN),
-            " no write is refused, but these ceilings are missed",
+            " no writes refused, but these ceilings cannot be held",
         )
     else:
-        verdict = word("HOLDS", GOOD), " no volume would refuse Produce, and every ceiling would be held"
+        verdict = word("HOLDS", GOOD), " no writes refused, every ceiling held"
     brokers = f" ({counted(found.brokers, 'broker')}, {counted(len(found.devices), 'volume')})."
     yield tag("p", verdict, brokers, class_="lead")
     by_retention = sum(device.by_retention_bytes for device in found.devices)
@@ -257,7 +259,7 @@ def _answer(found: Simulation) -> Iterator[Html]:
     if found.unusable:
         yield tag("p", word("UNKNOWN", WARN), f" {counted(len(found.unusable), 'broker')}: {found.unusable[0].why}")
     if devices:
-        titles = (("Volumes that would not hold, the soonest first", "what"),)
+        titles = (("Volumes that would not hold, soonest first", "what"),)
         more = f"; {human_count(len(devices) - _DEVICES)} more" if len(devices) > _DEVICES else ""
         yield table(
             f"{counted(len(devices), 'volume')}{more}", titles, ((trouble(each),) for each in devices[:_DEVICES])
@@ -266,7 +268,7 @@ def _answer(found: Simulation) -> Iterator[Html]:
     if touched:
         more = f"; {counted(len(touched) - _TOPICS, 'more topic')}" if len(touched) > _TOPICS else ""
         rows = (_topic(found, each) for each in touched[:_TOPICS])
-        yield table(f"Topics, those that lose most first{more}", _TITLES, rows, "stack")
+        yield table(f"Topics, largest loss first{more}", _TITLES, rows, "stack")
 
 
 _TITLES = (

@@ -61,5 +61,5 @@ def test_a_landing_place_that_is_nowhere_is_told_before_anything_is_made(
 
     assert main(["fleet", "run", "--landing", str(tmp_path / "nowhere"), "--warehouse", str(warehouse)]) == 1
 
-    assert "there is no landing place" in capsys.readouterr().err
+    assert "no landing place" in capsys.readouterr().err
     assert not warehouse.exists()

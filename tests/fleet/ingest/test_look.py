@@ -91,5 +91,5 @@ def test_folders_of_earlier_days_are_not_listed(tmp_path: Path, monkeypatch: pyt
 
 def test_a_place_that_is_nowhere_is_a_mistake_and_an_empty_one_is_not(tmp_path: Path) -> None:
     assert not has_landed(str(tmp_path))
-    with pytest.raises(LandingFailed, match="there is no landing place"):
+    with pytest.raises(LandingFailed, match="no landing place"):
         has_landed(str(tmp_path / "nowhere"))

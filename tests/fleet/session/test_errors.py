@@ -42,7 +42,7 @@ def test_an_error_without_words_has_a_name() -> None:
     assert said_by(KeyError()) == "KeyError"
 
 
-NO_LOGIN = "S3 does not let this process in; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+NO_LOGIN = "S3 denied access: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 REFUSALS = [
     "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 5.1s, after 10 retries, \n"
     "max_retries: 10, retry_timeout: 180s - HTTP error: error sending request",

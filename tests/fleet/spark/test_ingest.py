@@ -187,7 +187,7 @@ def test_a_cluster_id_may_hold_any_character(spark: SparkSession, tmp_path: Path
 
 
 def test_a_landing_place_that_does_not_exist_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(LandingFailed, match="there is no landing place"):
+    with pytest.raises(LandingFailed, match="no landing place"):
         ingest(spark, str(tmp_path / "nowhere"), Warehouse(str(tmp_path / "warehouse")), tasks=CORES)
 
 

@@ -13,7 +13,7 @@ from brimline.fleet.tables.manifest import newest_files
 from brimline.fleet.tables.show import TableLook, look_at
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
-SENTENCE = "S3 does not let this process in; set AWS_ACCESS_KEY_ID"
+SENTENCE = "S3 denied access: set AWS_ACCESS_KEY_ID"
 
 
 class Refusing(BaseHTTPRequestHandler):

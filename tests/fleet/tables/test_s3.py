@@ -110,7 +110,7 @@ def test_a_file_that_is_gone_is_refused_and_a_store_that_fails_is_not_the_files_
 
 
 def test_a_landing_place_that_is_not_there_is_a_sentence(place: str) -> None:
-    with pytest.raises(LandingFailed, match="there is no landing place"):
+    with pytest.raises(LandingFailed, match="no landing place"):
         has_landed(f"{place}/nothing")
 
 
@@ -138,7 +138,7 @@ def test_what_a_run_remembers_is_kept_and_a_file_older_than_the_tables_is_not_be
 def test_a_second_run_is_refused_and_the_next_may_begin(place: str) -> None:
     with (
         lease(place).held(1),
-        pytest.raises(WarehouseBusy, match=r"pid \d+ on .* is at work"),
+        pytest.raises(WarehouseBusy, match=r"pid \d+ on .* is using"),
         lease(place).held(1),
     ):
         pass

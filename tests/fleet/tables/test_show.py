@@ -129,7 +129,7 @@ def test_a_place_without_a_table_is_a_sentence_and_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fleet", "show", "--warehouse", str(tmp_path / "nowhere")]) == 1
-    assert "there is no table in" in capsys.readouterr().err
+    assert "no table in" in capsys.readouterr().err
 
 
 def test_an_order_is_asc_or_desc(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:

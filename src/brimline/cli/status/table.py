@@ -144,7 +144,7 @@ def _move_lines(moves: MovesDocument) -> Iterator[Text]:
 
 def _outlook(volume: VolumeDocument) -> str:
     if volume.state == "full":
-        return "over " + " and ".join(volume.breaches) if volume.breaches else "waits for the release margin"
+        return "over " + " and ".join(volume.breaches) if volume.breaches else "waiting for the release margin"
     if volume.fill_rate_bytes_per_second is None:
         return ""
     if volume.seconds_to_limit is None:

@@ -51,7 +51,7 @@ def has_landed(landing: str) -> bool:
         raise _failed(landing, error) from error
     place, snapshots = (bool(info.type != fs.FileType.NotFound) for info in found)
     if not place and not snapshots:
-        raise LandingFailed(f"there is no landing place {landing}: name the one that the guards write to")
+        raise LandingFailed(f"no landing place {landing}: give the one that the guards write to")
     return snapshots
 
 

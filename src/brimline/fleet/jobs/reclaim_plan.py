@@ -75,7 +75,7 @@ def gained_from_peers(gains: DataFrame) -> DataFrame:
 
 
 def gained_by_others(gains: DataFrame) -> DataFrame:
-    """Of each trim: how many other replicas there are, and what it frees on them; null where one is not known."""
+    """Of each trim: how many other replicas there are, and bytes it frees on them; null where one is unknown."""
     all_known = F.count(c.GAINED_BYTES) == F.count("*")
     by_trim = gains.groupBy(c.CLUSTER_ID, c.TRIMMED_BY, c.TOPIC_ID, c.PARTITION).agg(
         F.count("*").alias(c.OTHER_REPLICAS),

@@ -41,7 +41,7 @@ class SnapshotFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedBroker:
-    """A file that is not what it was when it was taken in, or tables that contradict each other."""
+    """A file that is not what it was when it was ingested, or tables that contradict each other."""
 
     file: SnapshotFile
     why: str

@@ -6,7 +6,7 @@ A bad snapshot is none of these: it is set aside in the table ``quarantine``, an
 
     BrimlineError
     └── FleetError              a part is missing, or Spark cannot be had
-        ├── WarehouseBusy       another run is at work on this warehouse
+        ├── WarehouseBusy       another run is using this warehouse
         ├── NoTable             (in ``tables.show``) a table was never written
         ├── LandingFailed       the landing place cannot be listed
         ├── JobFailed           Spark gave up on the ingest
@@ -38,7 +38,7 @@ class SparkGone(FleetError):
     """Nothing more can be asked in this session."""
 
     def __init__(self) -> None:
-        super().__init__("Spark's JVM has ended; the next run goes on where this one was")
+        super().__init__("Spark's JVM ended; the next run resumes there")
 
 
 _NO_LOGIN = re.compile(
@@ -52,8 +52,8 @@ def said_by_store(place: str, error: Exception) -> str:
     """What went wrong with a place, in one line. An object store that lets nobody in says it in a page of its own."""
     if place.startswith(("s3:", "s3a:")) and _NO_LOGIN.search(str(error)):
         return (
-            "S3 does not let this process in; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role of this "
-            "machine, and AWS_REGION"
+            "S3 denied access: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or give this machine a role), and "
+            "AWS_REGION"
         )
     return " ".join(str(error).split())
 

@@ -16,7 +16,7 @@ def asked_for(what_if: WhatIf) -> str:
         else _off_at_100("Produce refused above", what_if.max_used_percent, "no limit of used percent"),
         *(f"retention of {rule.pattern.pattern}: {_limits(rule)}" for rule in what_if.retention),
     ]
-    asked = ", ".join(part for part in parts if part) or "everything stays as it is set"
+    asked = ", ".join(part for part in parts if part) or "all limits unchanged"
     return f"{asked}; for {counted(what_if.days, 'day')}"
 
 

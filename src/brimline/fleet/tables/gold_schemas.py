@@ -65,7 +65,7 @@ TIER_OVERLAP = StructType(
         known(c.UNKNOWN_PARTITIONS, LONG),
         maybe(c.UNKNOWN_REASONS, STRING),
         known(c.STALLED_PARTITIONS, LONG),
-        # Their uploads stand still; whether a segment waits cannot be told
+        # Their partitions whose uploads stall; unknown whether a segment waits
         known(c.UNJUDGED_PARTITIONS, LONG),
         maybe(c.STALLED_SINCE, TIME),
         maybe(c.WAITING_BYTES, LONG),
@@ -200,7 +200,7 @@ FORECAST = StructType(
 
 FLEET_SUMMARY = StructType(
     [
-        # Null: files in quarantine that do not say whose they are
+        # Null: quarantined files of unknown origin
         maybe(c.CLUSTER_ID, STRING),
         known(c.BROKERS, LONG),
         known(c.STALE_BROKERS, LONG),

@@ -48,9 +48,9 @@ class Keep:
 
     def __post_init__(self) -> None:
         if not 1 <= self.raw_days <= self.hourly_days:
-            raise FleetError("history is kept raw for at least a day, and hourly for at least as long as raw")
+            raise FleetError("raw history must be kept at least a day, hourly history at least as long")
         if self.landing_days < 1:
-            raise FleetError("landed files are kept for at least a day")
+            raise FleetError("landed files must be kept at least a day")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

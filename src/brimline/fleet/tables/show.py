@@ -82,7 +82,7 @@ def tables_in(warehouse: str) -> list[tuple[Table, int]]:
         except NoTable:
             continue
     if not found:
-        raise FleetError(f"there is no table in {warehouse}: name the place that 'brimline fleet run' writes to")
+        raise FleetError(f"no table in {warehouse}: give the place that 'brimline fleet run' writes to")
     return found
 
 
@@ -91,8 +91,7 @@ def _opened(warehouse: str, table: Table) -> DeltaTable:
         return DeltaTable(f"{for_delta(warehouse)}/{table.value}")
     except TableNotFoundError:
         raise NoTable(
-            f"there is no table {table.value} in {warehouse} yet: "
-            "'brimline fleet run' writes it when there is something to write"
+            f"no table {table.value} in {warehouse} yet: 'brimline fleet run' writes it when there is data"
         ) from None
     except (DeltaError, OSError) as error:
         why = said_by_store(warehouse, error)
