@@ -37,7 +37,7 @@ class _Row:
 
 
 class Scoreboard:
-    """What is to be observed, and what was. A row holds only by a fact; one that Cannot show this here says why."""
+    """What is to be observed, and what was. A row holds only by a fact; one that cannot be shown here says why."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         self._rows = {key: _Row(title) for key, title in titles.items()}
