@@ -19,6 +19,7 @@ from brimline.guard.reclaim.words import ceiling_sentence, does
 from brimline.metrics.catalogue import CATALOGUE
 from brimline.metrics.metric import MetricFamily
 from brimline.model import BrokerId, Bytes
+from brimline.model.reclaim_plan import DeviceOutcome
 from brimline.settings import keys
 from brimline.settings.gateway import protected_patterns
 from tests.guard.files import FIRST_LINE, config, problems
@@ -110,6 +111,17 @@ def test_status_says_what_is_done(report: ReclaimReport, guarded: Guarded) -> No
     assert "Reclaim  ceiling 50 %" in text
     assert "waiting-for-space" in text
     assert "deletions in progress cover it (2 deletions in progress)" in text
+
+
+def test_status_does_not_say_that_deletions_cover_what_they_do_not(report: ReclaimReport, guarded: Guarded) -> None:
+    assert report.plan is not None
+    assert report.plan.excess_bytes is not None
+    short = replace(report.plan, outcome=DeviceOutcome.CYCLE_LIMIT, taken_bytes=Bytes(report.plan.excess_bytes - 1))
+
+    text = status_text(replace(report, plan=short), guarded.settings)
+
+    assert "1 B short after the last cycle (2 deletions in progress)" in text
+    assert "cover it" not in text
 
 
 def test_status_shouts_where_nothing_can_be_done(report: ReclaimReport, guarded: Guarded) -> None:

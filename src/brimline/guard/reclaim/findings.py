@@ -175,14 +175,17 @@ def changed_defaults(config: GuardConfig) -> Iterator[str]:
     policies were there."""
     if not config.has_ceiling or not config.settings[keys.RECLAIM_POLICY.name].is_default:
         return
+    policy, changed = keys.RECLAIM_POLICY.name, 0
     for key in keys.KEYS:
         if key.kip_61 is not None and config.settings[key.name].is_default:
-            now, before = keys.shown_value(key.default), keys.shown_value(key.kip_61)
-            yield (
-                f"{key.name} is not set and is {now} by default (before: {before}); set it, or "
-                f"{keys.RECLAIM_POLICY.name}={keys.KIP_61} for all of them; {keys.RECLAIM_POLICY.name}={keys.CAREFUL} "
-                "ends this line"
-            )
+            changed += 1
+            yield f"{key.name} is {keys.shown_value(key.default)} by default (before: {keys.shown_value(key.kip_61)})"
+    if changed:
+        these = "this default" if changed == 1 else f"these {changed} defaults"
+        yield (
+            f"{policy}={keys.CAREFUL} accepts {these} and ends these lines; "
+            f"{policy}={keys.KIP_61} sets the values of before"
+        )
 
 
 def _brakes(config: GuardConfig) -> Iterator[Finding]:

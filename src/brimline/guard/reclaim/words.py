@@ -149,7 +149,8 @@ def does(report: ReclaimReport) -> str:
         case Doing.PLANNED:
             return f"{excess}; {taking_sentence(plan, is_applied=False)} (brimline.reclaim.mode is plan)"
         case Doing.WAITING_FOR_SPACE:
-            return f"{excess}; deletions in progress cover it{cycles}"
+            missing = f"{human_bytes(plan.missing_bytes)} short after the last cycle"
+            return f"{excess}; {missing if plan.missing_bytes else 'deletions in progress cover it'}{cycles}"
     floor = "" if report.floor is None else f": {floor_sentence(report.floor)}"
     if plan.outcome is DeviceOutcome.NO_CURE:
         kept = (
