@@ -123,7 +123,7 @@ def test_status_reads_the_document(state: GuardState) -> None:
     assert "FULL" in text
     assert "c does not exist" in text
     assert "150 %  orders-1" in text
-    assert "would refuse writes to a (observe mode)" in text
+    assert "would refuse writes (observe mode)" in text
 
 
 def test_status_leads_with_a_broker_that_is_down(state: GuardState) -> None:

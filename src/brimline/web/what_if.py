@@ -281,8 +281,8 @@ _TITLES = (
     ("From", NAMED),
     ("Refused", NUMBER),
     ("Refused from", NAMED),
-    ("Oldest now, about", NAMED),
-    ("Then, about", NAMED),
+    ("Oldest now (est.)", NAMED),
+    ("Then (est.)", NAMED),
 )
 
 

@@ -71,8 +71,8 @@ def _columns(found: Simulation, topics: Sequence[TopicOutcome]) -> list[Column]:
         Column("a day", [human_bytes(topic.bytes_a_day) for topic in topics], is_spare=True),
         Column("by retention", [_size(topic.by_retention_bytes) for topic in topics]),
         *(column for column in _by_limits(topics) if set(column.cells) != {"-"}),
-        Column("oldest now, about", [age_at(found.now_ms, topic.oldest_ms) for topic in topics], is_spare=True),
-        Column("then, about", [age_then(found, topic) for topic in topics], is_spare=True),
+        Column("oldest now (est.)", [age_at(found.now_ms, topic.oldest_ms) for topic in topics], is_spare=True),
+        Column("then (est.)", [age_then(found, topic) for topic in topics], is_spare=True),
     ]
 
 

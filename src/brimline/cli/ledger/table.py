@@ -48,10 +48,9 @@ def _cycle_lines(cycle: CycleRecord, glyphs: Glyphs) -> Iterator[Text]:
     yield _head(word, style, f"{cycle.begun_at:%Y-%m-%d %H:%M:%S} UTC  cycle {plan.cycle}, by {plan.by}")
     yield _more(f"device {plan.device}: {', '.join(plan.log_dirs)}", "dim")
     used = human_percent(used_percent(plan.total_bytes, plan.total_bytes - plan.used_bytes))
+    going = f", {human_bytes(plan.going_bytes)} being deleted already" if plan.going_bytes else ""
     yield _more(
-        f"{used} used, {human_bytes(plan.excess_bytes)} over the ceiling of {plan.ceiling_percent} %, "
-        f"{human_bytes(plan.going_bytes)} being deleted already",
-        "dim",
+        f"{used} used, {human_bytes(plan.excess_bytes)} over the ceiling of {plan.ceiling_percent} %{going}", "dim"
     )
     yield _more(_outcome(cycle))
     for reason in dict.fromkeys(trim.planned.reason for trim in cycle.trims):
@@ -107,7 +106,8 @@ def _topic_lines(topics: Sequence[TopicSum]) -> Iterator[str]:
 
 def _ages(topic: TopicSum) -> str:
     oldest, newest = moment_text(topic.oldest_ms), moment_text(topic.newest_ms)
-    return f"{oldest[:16].replace('T', ' ')} to {newest[:16].replace('T', ' ')}" if oldest and newest else ""
+    first, last = ((moment or "")[:16].replace("T", " ") for moment in (oldest, newest))
+    return first if first == last else f"{first} to {last}" if first and last else ""
 
 
 def _given_up(trim: TrimRecord) -> str:

@@ -79,7 +79,7 @@ def _head(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
     verdict = Text(f" {glyphs.dot} ").join(Text(*each) for each in words or [("every volume has room", "bold green")])
     yield Text.assemble((f"Broker {state.broker.id}", "bold"), "  ", verdict)
     parts = (str(state.limits), state.guard.mode, f"guard {state.guard.version}")
-    yield Text(f"  {f'  {glyphs.dot}  '.join(parts)}", "dim")
+    yield Text(f"  {f' {glyphs.dot} '.join(parts)}", "dim")
     if state.broker.failure is not None:
         yield Text(f"  {glyphs.cross} {printable(state.broker.failure.message)}", "red")
     elif not state.broker.connected:
@@ -109,7 +109,8 @@ def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int) -> Iterator
     for log_dir in volume.log_dirs:
         yield Text(f"          {printable(log_dir)}", "dim")
     for act in volume.would_do:
-        yield Text(f"          {printable(act)}", "yellow")
+        here = act.replace(f" to {', '.join(volume.log_dirs)}", "")
+        yield Text(f"          {printable(here)}", "yellow")
 
 
 def _topic_lines(volume: VolumeDocument, state: GuardState) -> Iterator[Text]:

@@ -160,10 +160,13 @@ def reclaim_lines(reclaim: ReclaimDocument, glyphs: Glyphs) -> Iterator[Text]:
 
 
 def _device_lines(device: DeviceDocument) -> Iterator[Text]:
-    yield Text.assemble(f"  {printable(', '.join(device.log_dirs))}  ", (device.state, _style(device)))
-    yield Text(f"{_INDENT}{printable(device.does)}", "" if device.state in _CALM else "yellow")
+    path = ", ".join(device.log_dirs)
+    yield Text.assemble(f"  {printable(path)}  ", (device.state, _style(device)))
+    yield Text(
+        f"{_INDENT}{printable(device.does.removeprefix(f'{path}: '))}", "" if device.state in _CALM else "yellow"
+    )
     if device.floor is not None and device.floor.impossible:
-        yield Text(f"{_INDENT}{printable(device.floor.sentence)}", "red")
+        yield Text(f"{_INDENT}{printable(device.floor.sentence.replace(f' of the volume of {path}', ''))}", "red")
     if device.last_cycle is not None:
         total, last = device.since_start, printable(device.last_cycle.cycle)
         freed = f"{human_bytes(total.freed_bytes)} in {counted(total.freed_segments, 'segment')}"
