@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -56,7 +57,7 @@ class Camera:
 
 def broker_pictures(camera: Camera, folder: Path) -> None:
     with ExitStack() as stack:
-        sandbox = stack.enter_context(Sandbox(two_disks("4.3.1")))
+        sandbox = stack.enter_context(Sandbox(replace(two_disks("4.3.1"), short_paths=True)))
         full, other = sandbox.broker(1).log_dirs
         for topic, log_dir, megabytes in (("orders", full, 6), ("clicks", other, 24), ("audit", other, 9)):
             limits = {"segment.bytes": str(MIB), "retention.bytes": str(80 * MIB)}
