@@ -96,7 +96,7 @@ class _Job:
 
     def __init__(self, what_if: WhatIf, files: Sequence[SnapshotFile]) -> None:
         self.total, self.done = len(files), 0
-        self.result: Simulation | str = "stopped: another what-if was started"
+        self.result: Simulation | str = "the simulation failed: see what the server wrote to its terminal"
         self.over = threading.Event()
         self._ended = False
         self._thread = threading.Thread(target=self._run, args=(what_if, files), name="what-if", daemon=True)
@@ -114,7 +114,7 @@ class _Job:
             found = [simulation(what_if, [batch for _, batch in pairs]) for _, pairs in clusters]
             self.result = together(found)
         except _GivenUp:
-            pass
+            self.result = "stopped: another what-if was started"
         except (BrokenProcessPool, OSError) as error:
             self.result = f"the simulation failed: {error}"
         finally:
