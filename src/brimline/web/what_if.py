@@ -24,7 +24,7 @@ from brimline.fleet.simulate.simulate import Simulation, TopicOutcome, rows_of, 
 from brimline.fleet.simulate.what_if import WhatIf, parse_retention
 from brimline.fleet.simulate.words import age_at, age_then, asked_for, day_name, trouble, troubled
 from brimline.model import counted, human_bytes, human_count
-from brimline.pages.html import Child, Html, fragment, page, tag
+from brimline.pages.html import Html, fragment, page, tag
 from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, WARN, choice, command_to_copy, live, table, word
 
 _PATIENCE = 0.3
@@ -267,37 +267,30 @@ def _answer(found: Simulation) -> Iterator[Html]:
     touched = [each for each in found.topics if each.by_ceiling_bytes or each.refused_bytes or each.by_retention_bytes]
     if touched:
         more = f"; {counted(len(touched) - _TOPICS, 'more topic')}" if len(touched) > _TOPICS else ""
-        rows = (_topic(found, each) for each in touched[:_TOPICS])
-        yield table(f"Topics, largest loss first{more}", _TITLES, rows, "stack")
+        yield _topics(found, touched[:_TOPICS], f"Topics, largest loss first{more}")
 
 
-_TITLES = (
-    ("Cluster", NAMED),
-    ("Topic", "path"),
-    ("Now", NUMBER),
-    ("A day", NUMBER),
-    ("By retention", NUMBER),
-    ("By ceiling", NUMBER),
-    ("From", NAMED),
-    ("Refused", NUMBER),
-    ("Refused from", NAMED),
-    ("Oldest now (est.)", NAMED),
-    ("Then (est.)", NAMED),
-)
+def _topics(found: Simulation, topics: Sequence[TopicOutcome], caption: str) -> Html:
+    """A column in which nothing happens to any topic is left out: the last ones are to fit a screen."""
 
+    def sizes(of: Callable[[TopicOutcome], int]) -> list[str]:
+        return [human_bytes(of(topic)) for topic in topics]
 
-def _topic(found: Simulation, topic: TopicOutcome) -> tuple[Child, ...]:
-    sizes = (topic.bytes, topic.bytes_a_day, topic.by_retention_bytes, topic.by_ceiling_bytes)
-    return (
-        topic.cluster_id,
-        topic.topic,
-        *map(human_bytes, sizes),
-        day_name(topic.ceiling_on_day),
-        human_bytes(topic.refused_bytes),
-        day_name(topic.refused_on_day),
-        age_at(found.now_ms, topic.oldest_ms),
-        age_then(found, topic),
-    )
+    told = {
+        ("Cluster", NAMED): [topic.cluster_id for topic in topics],
+        ("Topic", "path"): [topic.topic for topic in topics],
+        ("Now", NUMBER): sizes(lambda topic: topic.bytes),
+        ("A day", NUMBER): sizes(lambda topic: topic.bytes_a_day),
+        ("By retention", NUMBER): sizes(lambda topic: topic.by_retention_bytes),
+        ("By ceiling", NUMBER): sizes(lambda topic: topic.by_ceiling_bytes),
+        ("From", NAMED): [day_name(topic.ceiling_on_day) for topic in topics],
+        ("Refused", NUMBER): sizes(lambda topic: topic.refused_bytes),
+        ("Refused from", NAMED): [day_name(topic.refused_on_day) for topic in topics],
+        ("Oldest now (est.)", NAMED): [age_at(found.now_ms, topic.oldest_ms) for topic in topics],
+        ("Then (est.)", NAMED): [age_then(found, topic) for topic in topics],
+    }
+    told = {title: cells for title, cells in told.items() if not {*cells} <= {human_bytes(0), day_name(None)}}
+    return table(caption, list(told), zip(*told.values(), strict=True), "stack")
 
 
 def _number(what: str, text: str, most: int) -> int | None:
