@@ -48,6 +48,7 @@ def test_every_version(version: str, tmp_path: Path) -> None:
 
             assert (theirs.returncode, ours.returncode) == (0, 0), theirs.stderr + ours.stderr
             assert sorted_answer(ours.stdout) == sorted_answer(theirs.stdout)
+            assert "usable" not in theirs.stdout.lower(), "README says that the stock tool does not print it"
 
         with admin(sandbox) as client:
             (answer,) = client.describe_log_dirs().values()
