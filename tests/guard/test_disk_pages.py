@@ -63,6 +63,6 @@ def test_a_disk_that_cannot_be_read_is_not_looked_at(state: GuardState) -> None:
     page = disk_answer(pages(replace(state, volumes=(gone,))).seen(query), query)
 
     text = Parsed(page.decode()).text
-    assert "what would go is not known: statvfs has not answered for 40 s" in text
+    assert "deletions unknown: statvfs has not answered for 40 s" in text
     assert "No readings of this disk yet." in text
     assert "Topics on this disk: unknown." in text

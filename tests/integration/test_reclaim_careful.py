@@ -279,6 +279,6 @@ def test_the_dry_run_and_doctor_name_what_is_kept_for_ever(sandbox: Sandbox, tmp
     shown = brimline_inside(sandbox, "reclaim", "--config", str(path)).stdout
     doctor = brimline_inside(sandbox, "doctor", "--config", str(path)).stdout
 
-    assert "Never trimmed, topics kept for ever: events." in shown
+    assert "Never trimmed, topics kept forever: events." in shown
     assert "Never trimmed, compacted topics: app-window-store-changelog." in shown
-    assert "never trimmed: topics kept for ever" in doctor
+    assert "never trimmed: topics kept forever" in doctor

@@ -69,7 +69,7 @@ class WithheldTopic:
         if not self.topic and self.topic_id is None:
             raise ValueError("a topic is called by topic, topicId or both")
         if not all(0 <= number <= _LARGEST_PARTITION for number in self.partitions):
-            raise ValueError(f"partitions of {self.topic or self.topic_id} that are no partition numbers")
+            raise ValueError(f"partitions of {self.topic or self.topic_id} that are not partition numbers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

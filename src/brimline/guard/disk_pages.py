@@ -99,7 +99,7 @@ class DiskPages:
             look = self._looked(volume)
             made: DryRun | str = dry_run(look.survey.tables.tables, 0, ceiling, look.survey.made_at, look.groups)
         except (ObservationFailed, ValueError) as error:
-            look, made = None, f"what would go is not known: {error}"
+            look, made = None, f"deletions unknown: {error}"
         seen = DiskSeen(row=row, ceiling=ceiling, dry_run=made, config=state.guard.config)
         if query.only_plan:
             return seen

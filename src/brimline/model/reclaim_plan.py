@@ -101,7 +101,7 @@ _SENTENCES = {
     "(brimline.reclaim.protect.transactions)",
     ReclaimReason.NO_CURE: "deleting cannot reach the ceiling, and the device is below its fence "
     "(brimline.reclaim.only.curable)",
-    ReclaimReason.FOR_EVER: "kept for ever: retention.ms=-1 and no retention.bytes (brimline.reclaim.protect.forever)",
+    ReclaimReason.FOR_EVER: "kept forever: retention.ms=-1 and no retention.bytes (brimline.reclaim.protect.forever)",
 }
 
 

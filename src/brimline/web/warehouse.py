@@ -92,7 +92,7 @@ class FleetSource(Fleet):
         return {(row[c.CLUSTER_ID], row[c.BROKER_ID], row[c.LOG_DIR]) for row in found}
 
     def disk(self, query: DiskQuery) -> DiskSeen:
-        """Raises ``FleetError`` for one that is not there, ``ValueError`` for a broker that is no number."""
+        """Raises ``FleetError`` for one that is not there, ``ValueError`` for a broker that is not a number."""
         known, key = self._known(), (query.cluster, int(query.broker), query.device)
         row = known.by_key.get(key)
         if row is None:

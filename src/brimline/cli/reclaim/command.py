@@ -22,7 +22,7 @@ disks would be. With --apply, delete it.
 The ceiling is log.retention.disk.usage.percent of the broker's own properties file (KIP-61). Above it the oldest closed
 segments of all topics are deleted until the disk is below it. Never deleted: active segments, records above the high
 watermark, internal, tiered, only compacted or protected topics, anything within the minimum retention; by default also
-compact,delete topics and topics kept for ever (brimline.reclaim.policy). A trim shrinks the partition on every broker
+compact,delete topics and topics kept forever (brimline.reclaim.policy). A trim shrinks the partition on every broker
 that has a replica.
 
 Runs on the broker's host. Without --apply it changes nothing and can run at any time, beside a guard too.

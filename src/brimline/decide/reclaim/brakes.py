@@ -27,12 +27,12 @@ class Brakes:
 
     def __post_init__(self) -> None:
         if not all(0 <= each <= _LARGEST for each in (self.min_retention_ms, self.min_retention_bytes)):
-            raise ValueError("a minimum retention that is no time or size")
+            raise ValueError("a minimum retention that is not a time or size")
         for pattern in self.protected_topics:
             try:
                 re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
-                raise ValueError(f"{pattern!r:.80} is no regular expression") from error
+                raise ValueError(f"{pattern!r:.80} is not a regular expression") from error
 
     @classmethod
     def of(cls, policy: ReclaimPolicy) -> "Brakes":

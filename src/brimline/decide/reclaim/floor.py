@@ -35,7 +35,7 @@ class FloorKind(Enum):
     PROTECTED = "protected topics"
     INTERNAL = "internal topics"
     COMPACTED = "compacted topics"
-    FOR_EVER = "topics kept for ever"
+    FOR_EVER = "topics kept forever"
     NO_CLEANUP = "topics with an empty cleanup.policy"
     TIERED = "tiered topics"
     MOVING = "logs being moved to another log dir"

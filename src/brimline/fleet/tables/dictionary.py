@@ -33,7 +33,7 @@ _FACTS = {
     c.OBSERVED_AT_MS: "when the volume was read, in ms since 1970",
     c.IS_OFFLINE: "the broker has taken the log dir offline",
     c.TOPIC: "the topic's name",
-    c.TOPIC_ID: "the topic's id; null where it is not known",
+    c.TOPIC_ID: "the topic's id; null: unknown",
     c.IS_KNOWN: "the topic's configuration could be read",
     c.DELETES: "cleanup.policy has delete",
     c.COMPACTS: "cleanup.policy has compact",
