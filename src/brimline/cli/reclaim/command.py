@@ -225,14 +225,18 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
             return ExitCode.FAILED
         done = _carried_out(cycles, shown, is_waiting=not args.no_wait)
         _write_result(args.output, done.cycles, cycles)
+    _tell_left_out(done)
+    is_whole = _is_enough(shown, wanted) and not (done.left_out or done.abandoned or done.broken_off)
+    return ExitCode.DONE if is_whole else ExitCode.PARTIAL
+
+
+def _tell_left_out(done: "CarriedOut") -> None:
     for left_out in done.left_out:
         print(
             f"brimline: skipped, changed since it was shown: {left_out.trim.partition}: {left_out.why}", file=sys.stderr
         )
     if done.broken_off is not None:
         print(f"brimline: stopped: {done.broken_off}; {_LOOKED_AFTER}", file=sys.stderr)
-    is_whole = _is_enough(shown, wanted) and not (done.left_out or done.abandoned or done.broken_off)
-    return ExitCode.DONE if is_whole else ExitCode.PARTIAL
 
 
 def _is_enough(shown: "Preview", wanted: "Wanted") -> bool:

@@ -118,6 +118,14 @@ def floor_sentence(floor: Floor) -> str:
     return f"{floor.sentence}{named}. What helps: {'; '.join(cures)}"
 
 
+_WHY_NOTHING = {
+    Doing.UNWATCHED: "the disk cannot be read: ",
+    Doing.NOT_RECORDED: "the ledger cannot be written: ",
+    Doing.BROKER_SILENT: "the cluster does not answer: ",
+    Doing.CANNOT_LOCK: "",
+}
+
+
 def does(report: ReclaimReport) -> str:
     """What is done about a device now."""
     plan, doing = report.plan, report.doing
@@ -125,14 +133,8 @@ def does(report: ReclaimReport) -> str:
     match doing:
         case Doing.OFF:
             return "no ceiling (log.retention.disk.usage.percent is 100)"
-        case Doing.UNWATCHED:
-            return f"nothing deleted: the disk cannot be read: {report.problem}"
-        case Doing.NOT_RECORDED:
-            return f"nothing deleted: the ledger cannot be written: {report.problem}"
-        case Doing.BROKER_SILENT:
-            return f"nothing deleted: the cluster does not answer: {report.problem}"
-        case Doing.CANNOT_LOCK:
-            return f"nothing deleted: {report.problem}"
+        case Doing.UNWATCHED | Doing.NOT_RECORDED | Doing.BROKER_SILENT | Doing.CANNOT_LOCK:
+            return f"nothing deleted: {_WHY_NOTHING[doing]}{report.problem}"
         case Doing.PAUSED:
             assert report.pause is not None
             return f"{pause_sentence(report.pause)}{cycles}"
