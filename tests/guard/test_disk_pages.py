@@ -11,7 +11,7 @@ from brimline.disks.task import DiskReport
 from brimline.documents.guard_state import FailureDocument, GuardState
 from brimline.documents.history import Timeline
 from brimline.guard.client import read_state
-from brimline.guard.disk_pages import DiskPages, NoSuchDisk, Readings
+from brimline.guard.disk_pages import DiskPages, NoSuchDisk, ReadingsOfDisk
 from brimline.guard.feature import Core
 from brimline.metrics.board import MetricBoard
 from brimline.pages.disk_page import DiskQuery, disk_answer
@@ -34,7 +34,7 @@ def state() -> GuardState:
 
 
 def test_readings_cover_all_the_time_in_a_bounded_number() -> None:
-    kept = Readings()
+    kept = ReadingsOfDisk()
 
     for second in range(0, 200_000, 2):
         kept.add(NOW + timedelta(seconds=second), float(second), 50.0)

@@ -39,7 +39,7 @@ class NoSuchDisk(ValueError):
     """The sentence names it."""
 
 
-class Readings:
+class ReadingsOfDisk:
     """How full a disk was since the guard started: when there are too many, every other one goes."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class DiskPages:
         self._core = core
         self._state = state
         self._history = history
-        self._readings: dict[str, Readings] = {}
+        self._readings: dict[str, ReadingsOfDisk] = {}
         self._looks: dict[str, _Look] = {}
 
     def decided(self, disks: DiskReport) -> None:
@@ -79,7 +79,7 @@ class DiskPages:
             reading = volume.reading
             if reading.total_bytes and reading.usable_bytes is not None:
                 percent = used_percent(reading.total_bytes, reading.usable_bytes)
-                kept = self._readings.setdefault(reading.device, Readings())
+                kept = self._readings.setdefault(reading.device, ReadingsOfDisk())
                 kept.add(reading.observed_at, reading.seconds, percent)
         now = self._core.clock.seconds()
         for device, look in list(self._looks.items()):
