@@ -69,6 +69,39 @@ def test_a_log_dir_is_named_to_the_gateway_as_the_broker_names_it(
     assert os.path.normpath(gateway.told[0]["logDir"]) == "/data/b"
 
 
+@pytest.mark.parametrize("name", ["", "a b/c!", "x" * 250])
+def test_what_is_not_a_topics_name_is_not_fenced(
+    properties: Path, gateway: FakeGateway, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main(["fence", "--config", str(properties), "--topic", name, "--reason", "r"]) == 1
+
+    assert "is not a topic's name" in capsys.readouterr().err
+    assert gateway.told == []
+
+
+def test_a_log_dir_is_fenced_from_a_folder_that_is_gone(
+    properties: Path, gateway: FakeGateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    assert main(["fence", "--config", str(properties), "--log-dir", "/data/a", "--reason", "r"]) == 0
+
+    assert gateway.told[0]["logDir"] == "/data/a"
+
+
+def test_a_gateway_that_does_not_answer_in_time_may_still_fence(
+    properties: Path, gateway: FakeGateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway.is_silent = True
+
+    assert main(["fence", "--config", str(properties), "--topic", "clicks", "--reason", "r"]) == 3
+
+    assert "it may still do it: check brimline status" in capsys.readouterr().err
+
+
 def test_a_gateway_that_observes_refuses_nothing_and_says_so(
     properties: Path, gateway: FakeGateway, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,11 +1,12 @@
 """What fills the disks by topic, and why a log does not shrink: from files, and from outside."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from brimline.decide.shrinking import heads, stays
+from brimline.decide.shrinking import heads, stays, why
 from brimline.decide.topic_use import summaries
 from brimline.model import BrokerId, Bytes, Offset, TopicPartition
 from brimline.model.blast_radius import GroupActivity
@@ -76,6 +77,16 @@ def test_a_log_without_a_limit_says_which_kind_of_none_it_has() -> None:
     assert judged(replace(for_ever, compacts=True, deletes=False)) is Stays.COMPACTION
     assert judged(replace(for_ever, deletes=False)) is Stays.NO_CLEANUP_POLICY
     assert judged(None) is Stays.UNKNOWN
+
+
+@pytest.mark.parametrize(("name", "advice"), [("orders", "set one"), ("__remote_log_metadata", "leave it as it is")])
+def test_nobody_is_told_to_limit_what_is_kafkas_own(name: str, advice: str) -> None:
+    topic = TopicUse(name=name, rules=CleanupRules(retention_ms=-1))
+    use = PartitionUse(partition=0, replicas=(replica(300),))
+
+    sentence = why(topic, Counter({Stays.NO_LIMIT: 300}), {Stays.NO_LIMIT: (use, None)})
+
+    assert sentence.endswith(advice)
 
 
 def test_compaction_keeps_a_log_whatever_its_limits_say() -> None:

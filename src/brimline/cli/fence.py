@@ -6,13 +6,20 @@ With it what it shares with ``unfence``: the target, who asks, and the gateway's
 import argparse
 import os
 import pwd
+import re
+import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brimline.cli.shared.options import add_config_options, add_debug_and_version
 from brimline.model.failures import BadInput
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""Kafka's own rule for names."""
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -45,8 +52,11 @@ def add_fence_options(parser: argparse.ArgumentParser, *, is_reason_needed: bool
 def target_of(args: argparse.Namespace, log_dirs: tuple[str, ...]) -> FenceTarget:
     """``log_dirs`` are the broker's; a path may be written in another way than in its file."""
     if args.topic is not None:
+        if not _TOPIC.fullmatch(args.topic):
+            raise BadInput(f"--topic {shlex.quote(args.topic)} is not a topic's name")
         return FenceTarget(log_dir=None, topic=args.topic)
-    wanted = os.path.normpath(os.path.join(os.getcwd(), args.log_dir))  # noqa: PTH109, PTH118 (no link is followed)
+    given = Path(args.log_dir)
+    wanted = os.path.normpath(given if given.is_absolute() else Path.cwd() / given)  # no link is followed
     for log_dir in log_dirs:
         if os.path.normpath(log_dir) == wanted:
             return FenceTarget(log_dir=log_dir, topic=None)
@@ -71,6 +81,20 @@ def who(environment: Mapping[str, str]) -> str:
     return f"{behind} (sudo)" if behind and name == "root" else name
 
 
+def is_answered(order: Callable[[], None]) -> bool:
+    """Have the gateway take an order. One that it does not answer in time may still be in its queue."""
+    from brimline.model import FailureKind, ObservationFailed
+
+    try:
+        order()
+    except ObservationFailed as error:
+        if error.failure.kind is not FailureKind.TIMED_OUT:
+            raise
+        print(f"brimline: {error}; it may still do it: check brimline status", file=sys.stderr)
+        return False
+    return True
+
+
 def counted_partitions(number: int) -> str:
     return "its 1 partition" if number == 1 else f"its {number:,} partitions"
 
@@ -93,7 +117,8 @@ examples:
 
 exit codes:
   0    fenced
-  1    nothing was changed: no gateway is running, no such log dir, or no permission"""
+  1    nothing was changed: no gateway is running, no such log dir, or no permission
+  3    the gateway did not answer in time: it may still fence; check brimline status"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -117,7 +142,9 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.config, os.environ, args.broker_cwd)
     target = target_of(args, config.broker.log_dirs)
     with GatewayClient(control_socket(config)) as gateway:
-        gateway.fence(log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))
+        order = partial(gateway.fence, log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))
+        if not is_answered(order):
+            return ExitCode.PARTIAL
         state = gateway.state()
     fence = next((fence for fence in target.among(state.fences) if fence.cause is FenceCause.MANUAL), None)
     if fence is None:

@@ -3,9 +3,18 @@
 import argparse
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
-from brimline.cli.fence import FenceTarget, add_fence_options, counted_partitions, reason_of, target_of, who
+from brimline.cli.fence import (
+    FenceTarget,
+    add_fence_options,
+    counted_partitions,
+    is_answered,
+    reason_of,
+    target_of,
+    who,
+)
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
@@ -25,7 +34,7 @@ examples:
 exit codes:
   0    lifted: Produce is accepted again
   1    nothing was changed: no gateway is running, or this was not fenced by hand
-  3    lifted, but the disk is full: writes to it are still refused"""
+  3    lifted, but the disk is full: writes to it are still refused; or the gateway did not answer in time"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
@@ -51,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
         by_hand = next((fence for fence in target.among(before.fences) if fence.cause is FenceCause.MANUAL), None)
         if by_hand is None:
             raise BadInput(_why_not(target, before, args.config))
-        gateway.unfence(log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))
+        order = partial(gateway.unfence, log_dir=target.log_dir, topic=target.topic, reason=reason, by=who(os.environ))
+        if not is_answered(order):
+            return ExitCode.PARTIAL
         fences = gateway.state().fences
         left = target.among(fences)
         # A topic's partitions may be in a log dir that is fenced for itself
@@ -60,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
         out.write(f"lifted the fence on {target}, by {by_hand.by} since {by_hand.since:%Y-%m-%d %H:%M} UTC: ")
         out.write(f"{by_hand.reason}\n")
         if not left and not around:
-            out.write(f"Produce to {counted_partitions(by_hand.partitions)} is accepted again\n")
+            it = counted_partitions(by_hand.partitions) if by_hand.partitions else "it"
+            out.write(f"Produce to {it} is accepted again\n")
             return ExitCode.DONE
         for fence in left[-1:]:  # gateway and guard both see a full disk, and the guard names its topics
             out.write(f"still fenced, because it is full: {fence.reason}\n{how_to_lift(fence, args.config)}\n")

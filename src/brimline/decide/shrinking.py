@@ -150,7 +150,9 @@ def _within(topic: TopicUse, _: PartitionUse, head: Head | None) -> str:
     return f"{tiered}within its limits: {', '.join(limits)}"
 
 
-def _no_limit(_topic: TopicUse, _partition: PartitionUse, _head: Head | None) -> str:
+def _no_limit(topic: TopicUse, _partition: PartitionUse, _head: Head | None) -> str:
+    if topic.is_internal:
+        return "Kafka's own topic, without a limit: leave it as it is"
     return "no limit: retention.ms and retention.bytes are -1; set one"
 
 

@@ -79,7 +79,11 @@ def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
 def how_to_lift(fence: StandingFence, config_path: str) -> str:
     """What the person who meets a fence should do."""
     if fence.cause is admission.FenceCause.MANUAL:
-        target = f"--topic {fence.topic}" if fence.log_dir is None else f"--log-dir {shlex.quote(fence.log_dir)}"
+        target = (
+            f"--topic {shlex.quote(fence.topic or '')}"
+            if fence.log_dir is None
+            else f"--log-dir {shlex.quote(fence.log_dir)}"
+        )
         return f"lift it with: brimline unfence --config {shlex.quote(config_path)} {target}"
     return (
         f"make room: brimline topics --config {shlex.quote(config_path)} shows what fills it; lower the retention "

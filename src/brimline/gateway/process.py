@@ -378,11 +378,9 @@ class Gateway:
             self._loop.stop()
             return
         self._ended_by = number
+        left = counted(self._forwarder.all_open, "connection")
         say(
-            logging.INFO,
-            "stopping",
-            f"{signal.Signals(number).name}: shutting down; {self._forwarder.all_open} connections end after their "
-            "open requests",
+            logging.INFO, "stopping", f"{signal.Signals(number).name}: ending; {left} to end after open requests"
         )
         self._forwarder.drain(self._config.seconds(keys.GATEWAY_DRAIN_TIMEOUT), self._loop.stop)
 

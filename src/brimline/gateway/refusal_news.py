@@ -1,7 +1,7 @@
 """Which clients are refused, for the log and the timeline: a line when it begins, one when it is over.
 
-A spell of refusals is over when there was none for a minute. Within a spell a client is named once for each topic, and
-there is at most one line a minute, however many clients there are.
+A spell of refusals is over when there was none for a minute. Within a spell a client is named once for each topic: at
+once in the first lines of a spell, then in one line a minute, however many clients there are.
 """
 
 import logging
@@ -16,6 +16,8 @@ from brimline.service.log_lines import say
 APART = 60.0
 """Seconds without a refusal that end a spell; and between two lines of one."""
 _NAMED = 3
+_AT_ONCE = 10
+"""Lines of a spell that do not wait: a client that comes later is told of when it comes, not after the fence."""
 _Rows = Mapping[RefusedPartition, tuple[int, int]]
 
 
@@ -26,6 +28,7 @@ class _Spell:
     last: float
     next_line: float
     named: set[tuple[str, str]] = field(default_factory=set)
+    lines: int = 0
 
 
 class RefusalNews:
@@ -59,7 +62,8 @@ class RefusalNews:
         if not new:
             return
         spell.named |= who
-        spell.next_line = seconds + APART
+        spell.lines += 1
+        spell.next_line = seconds + APART if spell.lines >= _AT_ONCE else seconds
         names = _some([f"{client} for topic {topic}" for client, topic in new])
         say(logging.WARNING, "clients-refused", f"Produce {self._is}: {names}", clients=len({name for name, _ in new}))
 

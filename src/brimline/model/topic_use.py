@@ -91,6 +91,11 @@ class TopicUse:
     """By group."""
     activity: Mapping[str, GroupActivity] = field(default_factory=dict)
 
+    @property
+    def is_internal(self) -> bool:
+        """Kafka's own."""
+        return self.name.startswith("__") or (self.rules is not None and self.rules.is_internal)
+
     def retention(self, mark: str = "") -> str:
         """For people; ``mark`` stands behind what the topic itself sets."""
         if self.rules is None:
@@ -149,5 +154,4 @@ class TopicSummary:
     @property
     def is_unread(self) -> bool:
         """No consumer group has committed an offset for it, and it is not Kafka's own."""
-        is_internal = self.use.name.startswith("__") or (self.use.rules is not None and self.use.rules.is_internal)
-        return not self.groups and not is_internal
+        return not self.groups and not self.use.is_internal

@@ -100,12 +100,13 @@ def test_partitions_are_counted(tree: Tree) -> None:
     make_folder(tree.b / "orders-1")
     make_folder(tree.b / "orders-2")
     make_folder(tree.b / "other-0", OTHER)
+    make_folder(tree.b / "__remote_log_metadata-0", None)
     tree.watch.refresh()
 
     placement = tree.watch.placement
 
-    assert placement.partitions_in(str(tree.b)) == 3
-    assert placement.topics_in(str(tree.b)) == {"orders": 2, "other": 1}
+    assert placement.partitions_in(str(tree.b)) == 3, "Kafka's own topics are never refused"
+    assert placement.topics_in(str(tree.b)) == {"orders": 2, "other": 1, "__remote_log_metadata": 1}
     assert placement.partitions_of("orders") == 3
 
 

@@ -282,7 +282,7 @@ def test_what_the_first_cycle_deletes_by_topic() -> None:
         "/data/a: 100 MiB over its ceiling, deletions in progress not counted: the first cycle deletes 1 segment, "
         "100 MiB" in (said(applied, Weight.WARNING))
     )
-    assert "clicks: 100 MiB in 1 segment of 1 partition, records 2 days to 2 days old" in (said(applied, Weight.NOTE))
+    assert "clicks: 100 MiB in 1 segment of 1 partition, records 2 days old" in (said(applied, Weight.NOTE))
     assert any("the first cycle would delete" in sentence for sentence in said(planned, Weight.NOTE))
     assert not any("first cycle" in sentence for sentence in said(planned, Weight.WARNING))
 
@@ -322,7 +322,7 @@ def test_the_bound_names_its_parts_and_what_rate_it_bears() -> None:
     assert fine.startswith("the volume of /data/a may rise 40.4 MiB above its ceiling before space is freed")
     assert "active segments of 36.0 MiB, and 7 min at 10.2 KiB/s or more" in fine
     assert (
-        "(cycle 60 s and up to 15 s by chance, survey 0.0 s, trims 0.2 s, retention check 300 s, delete delay 60 s)"
+        "(cycle 60 s and up to 15 s of jitter, survey 0.0 s, trims 0.2 s, retention check 300 s, delete delay 60 s)"
         in fine
     )
     assert "then 110 MiB are left to the fence (disk.max.used.percent=95), enough for 268 KiB/s" in fine

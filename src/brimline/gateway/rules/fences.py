@@ -259,8 +259,7 @@ def follower_fences(snapshot: FenceSnapshot) -> tuple[FollowerFence, ...]:
 def _partitions_behind(fence: Fence, placement: Placement) -> int:
     if fence.log_dir is None:
         return placement.partitions_of(fence.topic or "")
-    topics = placement.topics_in(fence.log_dir)
-    return sum(count for topic, count in topics.items() if topic not in EXEMPT_TOPICS)
+    return placement.partitions_in(fence.log_dir)
 
 
 def _renewed(

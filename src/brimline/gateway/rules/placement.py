@@ -29,6 +29,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
+from brimline.decide.admission import EXEMPT_TOPICS
 from brimline.model.scan import FolderKind
 from brimline.observe.scan.batch import read_topic_id
 from brimline.observe.scan.names import FolderName, read_folder_name
@@ -67,7 +68,8 @@ class Placement:
         return self.topics.get(log_dir, _NO_TOPICS)
 
     def partitions_in(self, log_dir: str) -> int:
-        return sum(self.topics_in(log_dir).values())
+        """Those for which a fence refuses Produce."""
+        return sum(count for topic, count in self.topics_in(log_dir).items() if topic not in EXEMPT_TOPICS)
 
     def partitions_of(self, topic: str) -> int:
         return sum(topics.get(topic, 0) for topics in self.topics.values())

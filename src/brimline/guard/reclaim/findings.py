@@ -305,7 +305,7 @@ def _bound(
     how = (
         f"{floor.device} may rise {human_bytes(above)} above its ceiling before space is freed: active segments of "
         f"{human_bytes(active)}, and {human_span(delays.total)} at {human_bytes(round(rate))}/s or more, as in the "
-        f"last hour (cycle {delays.cycle:g} s and up to {delays.jitter:g} s by chance, survey {delays.survey:.1f} s, "
+        f"last hour (cycle {delays.cycle:g} s and up to {delays.jitter:g} s of jitter, survey {delays.survey:.1f} s, "
         f"trims {delays.trims:.1f} s, retention check {delays.retention_check:g} s, delete delay "
         f"{delays.delete_delay:g} s)"
     )
@@ -379,9 +379,10 @@ class _TopicLoss:
 
     def sentence(self, now_ms: int) -> str:
         oldest, newest = (human_span(max(now_ms - age, 0) / 1000) for age in (self.oldest_ms, self.newest_ms))
+        ages = oldest if oldest == newest else f"{oldest} to {newest}"
         return (
             f"{self.name}: {human_bytes(self.bytes)} in {counted(self.segments, 'segment')} of "
-            f"{counted(self.partitions, 'partition')}, records {oldest} to {newest} old"
+            f"{counted(self.partitions, 'partition')}, records {ages} old"
         )
 
 

@@ -147,7 +147,9 @@ def _partition(
     watermark = offsets.watermarks.get(partition)
     oldest, newest = offsets.oldest.get(partition), offsets.newest.get(partition)
     since = offsets.hour_ago.get(partition)
-    nothing_since = watermark if partition in offsets.hour_ago else None
+    # A log with records in which no record is found at all is being trimmed: that says nothing of the last hour
+    is_odd = oldest is None and watermark != offsets.starts.get(partition)
+    nothing_since = watermark if partition in offsets.hour_ago and not is_odd else None
     in_sync = None if topic is None else topic.in_sync.get(partition.partition)
     return PartitionUse(
         partition=partition.partition,
