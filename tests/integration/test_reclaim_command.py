@@ -341,9 +341,11 @@ def test_while_paused_nothing_is_deleted(world: World, command: Command) -> None
     ceiling = command.ceiling()
     paused = command.run("pause", "--reason", "CHG-1042")
 
+    shown = command.run("--ceiling", ceiling)
     refused = command.run("--ceiling", ceiling, "--apply", "--yes")
 
     assert (paused.returncode, refused.returncode) == (0, 1)
+    assert "CHG-1042 (resume: brimline reclaim resume): --apply deletes nothing until then" in shown.stderr
     assert "(CHG-1042): nothing was deleted; brimline reclaim resume" in refused.stderr
     (ledger,) = command.state_dir.glob("ledger-*.jsonl")
     content = bytearray(ledger.read_bytes())

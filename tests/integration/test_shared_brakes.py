@@ -103,6 +103,7 @@ def test_a_pause_on_one_broker_pauses_the_guard_of_the_other_until_it_ends(sandb
     with braked_guard(sandbox, tmp_path):
         config = str(write_config(sandbox, keys_of(tmp_path, 1, 99)))
         paused = brimline_inside(sandbox, "reclaim", "pause", "--config", config, "--reason", "a replay")
+        examined = brimline_inside(sandbox, "doctor", "--config", config)
         with full_guard(sandbox, tmp_path) as full:
             eventually(lambda: device(full)["state"] == "paused" and device(full)["plan"] is not None)
             first = device(full)["decidedAt"]
@@ -113,8 +114,9 @@ def test_a_pause_on_one_broker_pauses_the_guard_of_the_other_until_it_ends(sandb
             eventually(lambda: is_held(full))
 
     assert "guards of brokers with a replica in common pause too" in paused.stdout
+    assert "a replay (resume: brimline reclaim resume): nothing is deleted until then" in examined.stdout
     assert while_paused == dict.fromkeys(TOPICS, 0)
-    assert "on broker 1: a replay (end it: brimline reclaim resume on broker 1)" in does
+    assert "on broker 1: a replay (resume: brimline reclaim resume on broker 1)" in does
     assert "nothing was deleted; brimline reclaim resume on broker 1 ends it" in by_hand
     assert "resume too" in resumed.stdout
     assert starts(sandbox)["audit"] > 0

@@ -25,6 +25,7 @@ listeners (all from the broker's own file):
     listeners=CLIENT://127.0.0.1:19092,BROKERS://10.0.0.7:9093
     advertised.listeners=CLIENT://kafka7.example.org:9092,BROKERS://10.0.0.7:9093
     inter.broker.listener.name=BROKERS
+    listener.security.protocol.map=CLIENT:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT
     brimline.enforcement=gateway
   Here the gateway listens on port 9092. `brimline doctor` shows the layout and what is wrong with it.
 

@@ -5,8 +5,10 @@ Only the module of the command that was asked for is imported, and nothing here 
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -48,6 +50,9 @@ examples:
 """
 
 
+_WRONG_CHOICE = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)$")
+
+
 class Parser(argparse.ArgumentParser):
     """Answers wrong usage as Kafka's tools do: usage on stderr, exit code 1. Like them it takes no option shortened."""
 
@@ -59,6 +64,9 @@ class Parser(argparse.ArgumentParser):
         from brimline.model.secrets import without_login
 
         self.print_usage(sys.stderr)
+        if wrong := _WRONG_CHOICE.match(message):
+            near = get_close_matches(wrong[1], re.findall(r"'([^']+)'", wrong[2]), 1)
+            message = f"there is no {wrong[1]!r}; {f'did you mean {near[0]!r}?' if near else f'choose from {wrong[2]}'}"
         self.exit(ExitCode.FAILED, f"{self.prog}: {without_login(message)}\n")
 
 

@@ -379,9 +379,7 @@ class Gateway:
             return
         self._ended_by = number
         left = counted(self._forwarder.all_open, "connection")
-        say(
-            logging.INFO, "stopping", f"{signal.Signals(number).name}: ending; {left} to end after open requests"
-        )
+        say(logging.INFO, "stopping", f"{signal.Signals(number).name}: ending; {left} to end after open requests")
         self._forwarder.drain(self._config.seconds(keys.GATEWAY_DRAIN_TIMEOUT), self._loop.stop)
 
     def _reload(self) -> None:

@@ -37,7 +37,10 @@ def _fetch(url: str, page: str, timeout: float) -> tuple[str, str]:
             return answer.read().decode("utf-8"), address
     except (OSError, ValueError) as failure:
         reason = getattr(failure, "reason", failure)
-        raise BrimlineError(f"no guard answers at {address}: {reason}") from failure
+        why = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
+        any_port = " (port 0 is any free port: the guard's log names it, use --url)" if ":0/" in address else ""
+        start = "" if any_port else "; start it: brimline guard --config FILE"
+        raise BrimlineError(f"no guard answers at {address}{any_port}: {why}{start}") from failure
 
 
 def _read(kind: type[_Document], text: str, address: str, name: str, version: int) -> _Document:

@@ -230,7 +230,8 @@ def test_an_interrupt_leaves_quietly(monkeypatch: pytest.MonkeyPatch, capsys: py
         (["log-dirs", "--bootstrap", "a:1"], "the following arguments are required: --bootstrap-server"),
         (["sandbox", "up", "--vers", "0.1"], "unrecognized arguments: --vers 0.1"),
         (["--vers"], "unrecognized arguments: --vers"),
-        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["nonsense"], "there is no 'nonsense'; choose from 'doctor'"),
+        (["staus"], "there is no 'staus'; did you mean 'status'?"),
         ([], "usage: brimline"),
     ],
 )

@@ -12,7 +12,13 @@ import pytest
 
 from brimline.documents.gateway_state import GatewayState
 from brimline.guard.feature import Finding, Weight
-from brimline.guard.gateway_link.checks import check_gateway, check_key_stores, check_ports, check_state_dir
+from brimline.guard.gateway_link.checks import (
+    check_gateway,
+    check_key_stores,
+    check_ports,
+    check_state_dir,
+    check_upstreams,
+)
 from brimline.model import Failure, FailureKind, ObservationFailed
 from brimline.observe.properties.pem_stores import load_key
 from brimline.settings.config import GuardConfig
@@ -106,6 +112,23 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         )
 
     assert said(found, f"could not listen on 127.0.0.1:{port}", "another process") is Weight.PROBLEM
+
+
+def test_a_broker_that_is_not_where_the_gateway_looks_for_it(tmp_path: Path) -> None:
+    layout = "listeners=CLIENT://127.0.0.1:{port},INTERNAL://127.0.0.1:9094\n"
+    others = "advertised.listeners=CLIENT://broker7.example.org:9092,INTERNAL://127.0.0.1:9094\n"
+    protocols = (
+        "listener.security.protocol.map=CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT\ninter.broker.listener.name=INTERNAL\n"
+    )
+    with listening() as port:
+        there = config(ENFORCING + layout.format(port=port) + others + protocols)
+        assert list(check_upstreams(there)) == []
+    with free_port() as port:
+        gone = config(ENFORCING + layout.format(port=port) + others + protocols)
+        (found,) = check_upstreams(gone)
+
+    assert found.weight is Weight.PROBLEM
+    assert f"CLIENT: the broker does not answer at 127.0.0.1:{port}" in found.sentence
 
 
 def test_a_port_that_is_free(tmp_path: Path) -> None:

@@ -400,7 +400,7 @@ def test_whose_brakes_count_and_that_ours_are_known_is_told() -> None:
     findings = told_of_peers(peers, note_text(note_of(MADE_AT)))
 
     assert said(findings, Weight.WARNING) == [
-        "paused by root on broker 2: a replay (end it: brimline reclaim resume on broker 2): nothing is deleted here "
+        "paused by root on broker 2: a replay (resume: brimline reclaim resume on broker 2): nothing is deleted here "
         "until then",
         "brakes of the guards of broker 3 unknown, not applied here: this principal needs READ",
     ]

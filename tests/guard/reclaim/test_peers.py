@@ -92,7 +92,7 @@ def test_a_pause_of_another_guard_holds_until_it_ends(
     assert paused.pause.who == "root on broker 2"
     assert SmallLock.holder is None, "whoever shares the volume may go on"
     assert len(guarded.said("reclaim-paused")) == 1
-    assert "end it: brimline reclaim resume on broker 2" in guarded.said("reclaim-paused")[0]["message"]
+    assert "resume: brimline reclaim resume on broker 2" in guarded.said("reclaim-paused")[0]["message"]
 
     broker.notes = {TWO: left(clock)}
     after = guarded.run(600)
@@ -117,7 +117,7 @@ def test_a_pause_in_the_middle_of_a_cycle_stops_the_next_batch(
     sent = sum(map(len, broker.requests))
     why = [trim.why for entry in guarded.entries() if isinstance(entry, GivenUp) for trim in entry.trims]
     assert sent == 1, "one batch, which was on its way"
-    assert why == ["paused by root on broker 2: a replay (end it: brimline reclaim resume on broker 2)"]
+    assert why == ["paused by root on broker 2: a replay (resume: brimline reclaim resume on broker 2)"]
 
 
 def test_what_was_known_counts_while_nobody_answers_and_a_note_grows_old(

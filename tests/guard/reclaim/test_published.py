@@ -228,5 +228,5 @@ def test_status_says_what_others_have_to_do_with_the_brakes(guarded: Guarded, re
     )
 
     assert "PAUSED" in told
-    assert "paused by root on broker 2: an audit (end it: brimline reclaim resume on broker 2)" in told
+    assert "paused by root on broker 2: an audit (resume: brimline reclaim resume on broker 2)" in told
     assert "others are stricter" in told

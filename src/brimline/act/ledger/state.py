@@ -109,8 +109,9 @@ class Pause:
 
     @property
     def ends_by(self) -> str:
-        """What to do, to a sentence; empty where this broker's own command does."""
-        return "" if self.broker is None else f" (end it: brimline reclaim resume on broker {self.broker})"
+        """What to do, to a sentence."""
+        where = "" if self.broker is None else f" on broker {self.broker}"
+        return f" (resume: brimline reclaim resume{where})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

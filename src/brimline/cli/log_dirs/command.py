@@ -29,7 +29,8 @@ The volumes' bytes need brokers of Kafka 3.3 or newer.
 EPILOG = f"""\
 outputs:
   table       volumes and the largest replicas, for people (the default on a terminal)
-  kafka-json  exactly what kafka-log-dirs.sh prints (the default in a pipe or a file)
+  kafka-json  exactly what kafka-log-dirs.sh prints (the default in a pipe or a file); if a broker does not answer, no
+              JSON and exit code 1, as there
   json        everything, documented: volumes, log dirs, replicas, failures, reasons
   csv         one row per replica, with a header
 

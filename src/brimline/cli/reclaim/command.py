@@ -161,8 +161,10 @@ def _wanted(args: argparse.Namespace, config: "GuardConfig") -> "Wanted":
 
 
 def _show(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") -> int:
+    from brimline.act.ledger.ledger import PauseFile
     from brimline.cli.shared.exit_codes import ExitCode
     from brimline.cli.shared.output import writing_to
+    from brimline.guard.reclaim.words import pause_sentence
 
     shown = _looked(config, wanted)
     with writing_to(sys.stdout, utf_8=args.output != "table") as out:
@@ -178,6 +180,9 @@ def _show(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") -> 
             from brimline.cli.reclaim.table import write_reclaim_table
 
             write_reclaim_table(shown, out)
+    pause = PauseFile(config.state_dir, config.node_id).read()
+    if pause is not None:
+        print(f"brimline: reclaim {pause_sentence(pause)}: --apply deletes nothing until then", file=sys.stderr)
     is_whole = all(device.is_held for device in shown.devices) and not shown.left_out
     return ExitCode.DONE if is_whole else ExitCode.PARTIAL
 

@@ -17,7 +17,6 @@ exit codes:
   0    done; every broker answered
   1    nothing to show: wrong usage or input, or no answer from the cluster
   3    partial: at least one broker answered and at least one did not
-       (with --output kafka-json this is 1, without any JSON, as in the stock tool)
   130  interrupted from the keyboard
   141  the output was closed early"""
 

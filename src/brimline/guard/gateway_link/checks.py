@@ -112,6 +112,20 @@ def check_ports(config: GuardConfig) -> Iterator[Finding]:
         )
 
 
+def check_upstreams(config: GuardConfig) -> Iterator[Finding]:
+    """Only while the broker answers elsewhere: else it is the broker that is down."""
+    for fronted in config.layout.fronted:
+        host = fronted.upstream.host if not fronted.upstream.is_everywhere else "localhost"
+        try:
+            socket.create_connection((host, fronted.upstream.port), _PATIENCE).close()
+        except OSError as error:
+            yield gateway_finding(
+                hole_weight(config),
+                f"{fronted.name}: the broker does not answer at {fronted.upstream} ({error.strerror or error}): was it "
+                "started with these listeners?",
+            )
+
+
 def _why_not_bound(address: Address) -> OSError | None:
     both = address.is_everywhere and socket.has_dualstack_ipv6()
     host = "::" if both else address.host or "0.0.0.0"

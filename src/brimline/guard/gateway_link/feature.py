@@ -23,7 +23,7 @@ from brimline.gateway.client import GatewayClient, control_socket
 from brimline.gateway.net.source import seen_address
 from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.gateway_link.address_limits import address_task, ask_rules
-from brimline.guard.gateway_link.checks import check_gateway
+from brimline.guard.gateway_link.checks import check_gateway, check_upstreams
 from brimline.guard.gateway_link.findings import explain_addresses, explain_layout
 from brimline.guard.gateway_link.task import GatewayNews, GatewayReport, GatewayTask, Lately
 from brimline.guard.percent.percentages import PlainFigures
@@ -223,6 +223,8 @@ class GatewayLink(Feature):
 
         yield from explain_layout(config)
         yield from check_gateway(config, ask)
+        if looked.broker_answers:
+            yield from check_upstreams(config)
         if config.layout.fronted and not config.intercepts:
             wish = config.text(keys.GATEWAY_SOURCE)
             seen = {seen_address(wish, fronted.upstream) for fronted in config.layout.fronted}

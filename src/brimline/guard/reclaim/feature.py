@@ -6,7 +6,7 @@ from contextlib import closing
 from datetime import timedelta
 
 from brimline.act.device_lock import DeviceLock
-from brimline.act.ledger.ledger import Ledger
+from brimline.act.ledger.ledger import Ledger, PauseFile
 from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
@@ -29,7 +29,7 @@ from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import Surveyor
 from brimline.guard.reclaim.task import ReclaimParts, ReclaimTask
 from brimline.guard.reclaim.trims import guard_name
-from brimline.guard.reclaim.words import ReclaimNews
+from brimline.guard.reclaim.words import ReclaimNews, pause_sentence
 from brimline.metrics import catalogue
 from brimline.model import ObservationFailed, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
@@ -98,6 +98,9 @@ class Reclaims(Feature):
     @classmethod
     def findings(cls, looked: Looked) -> Iterator[Finding]:
         yield from explain_ceiling(looked.config, looked.disks)
+        pause = PauseFile(looked.config.state_dir, looked.config.node_id).read()
+        if pause is not None and looked.config.has_ceiling:
+            yield reclaim_finding(Weight.WARNING, f"{pause_sentence(pause)}: nothing is deleted until then")
         if looked.broker_answers and looked.config.has_ceiling:
             yield from _first_cycle(looked)
 
