@@ -199,8 +199,8 @@ def retention(demo: Demo) -> None:
     stage.wait_for(follows, "the percentage follows")
     stage.observed(
         "1257",
-        f"debug-logs used {was:.0f} % of retention.bytes={human_bytes(_RETENTION)}; of {human_bytes(_LESS)} it uses "
-        f"{100 * left / _LESS:.0f} %, since Kafka deleted {human_bytes(freed)} and the fence lifted",
+        f"debug-logs: {was:.0f} % of retention.bytes={human_bytes(_RETENTION)}; lowered to {human_bytes(_LESS)}: Kafka "
+        f"deleted {human_bytes(freed)}, {100 * left / _LESS:.0f} %",
         holds=was is not None and abs(was - 100 * held / _RETENTION) < 1 and freed > 0,
     )
     for topic, producer in list(ours.producers.items()):
@@ -242,8 +242,8 @@ def ceiling(demo: Demo) -> None:
     starts = ours.log_starts(["payments", "audit"])
     stage.observed(
         "61",
-        f"{full_text} → {lowest_text} (ceiling {demo.ceiling} %) while writing went on: {human_bytes(freed)} "
-        f"of the oldest of all topics deleted, in {len(trims)} trims on record; protected 'payments' lost nothing",
+        f"{full_text} → {lowest_text}, to a ceiling of {demo.ceiling} % while writing went on: {human_bytes(freed)} of "
+        f"the oldest of all topics deleted, in {len(trims)} trims on record; protected 'payments' lost nothing",
         holds=lowest < full and freed > 0 and starts["payments"] == 0 < starts["audit"],
     )
 

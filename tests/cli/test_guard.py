@@ -79,7 +79,7 @@ def test_check_explains_in_plain_words(properties: Path, log_dir: Path, capsys: 
     assert code == 3
     assert "a log dir is full when more than 99 % of its volume is used or less than 1.00 GiB of it is usable" in shown
     assert f"{log_dir}: device" in shown
-    assert "PROBLEM no retention percentages" in shown
+    assert "PROBLEM the broker does not answer" in shown
     assert "refused the connection" in shown
 
 
@@ -124,7 +124,7 @@ def test_a_report_has_versions_settings_and_findings_and_no_secret(
     assert f"kafka-python {metadata.version('kafka-python')}" in shown
     assert f"\n  log.dirs={log_dir}\n" in shown
     assert "\n  brimline.landing.uri=s3://…@bucket\n" in shown
-    assert "PROBLEM no retention percentages" in shown
+    assert "PROBLEM the broker does not answer" in shown
     assert "hush" not in shown + captured.err
 
 

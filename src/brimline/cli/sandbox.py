@@ -94,7 +94,11 @@ def spec_of(arguments: argparse.Namespace) -> "SandboxSpec":
         volumes=(volume,) * volumes,
         tiered=arguments.tiered,
         security=_security_of(arguments),
-        properties=dict(_pair(text, "=", "--property") for text in arguments.property),
+        # Kafka does not know it. By default a guard would call every small volume full.
+        properties={
+            "disk.min.free.bytes": str(arguments.volume // 20),
+            **dict(_pair(text, "=", "--property") for text in arguments.property),
+        },
     )
 
 

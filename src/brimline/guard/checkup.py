@@ -123,7 +123,7 @@ def _broker(config: GuardConfig, report: DiskReport, clock: Clock) -> Iterator[F
                 {reason for reason in client.remote_sizes(facts, led).values() if isinstance(reason, Reason)}
             )
     except ObservationFailed as error:
-        yield _finding("broker", Weight.PROBLEM, f"no retention percentages: {error.failure}{_hint(error.failure)}")
+        yield _finding("broker", Weight.PROBLEM, f"the broker does not answer: {error.failure}{_hint(error.failure)}")
     finally:
         client.close()
 

@@ -109,7 +109,7 @@ def test_status_says_what_is_done(report: ReclaimReport, guarded: Guarded) -> No
     text = status_text(report, guarded.settings)
 
     assert "Reclaim  ceiling 50 %" in text
-    assert "waiting-for-space" in text
+    assert "waiting for space" in text
     assert "deletions in progress cover it (2 deletions in progress)" in text
 
 

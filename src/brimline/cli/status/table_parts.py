@@ -161,7 +161,7 @@ def reclaim_lines(reclaim: ReclaimDocument, glyphs: Glyphs) -> Iterator[Text]:
 
 def _device_lines(device: DeviceDocument) -> Iterator[Text]:
     path = ", ".join(device.log_dirs)
-    yield Text.assemble(f"  {printable(path)}  ", (device.state, _style(device)))
+    yield Text.assemble(f"  {printable(path)}  ", (device.state.replace("-", " "), _style(device)))
     yield Text(
         f"{_INDENT}{printable(device.does.removeprefix(f'{path}: '))}", "" if device.state in _CALM else "yellow"
     )

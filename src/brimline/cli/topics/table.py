@@ -113,7 +113,7 @@ def _place_columns(there: Sequence[tuple[TopicSummary, TopicPlace]], total: Byte
         Column("Of volume", shares),
         Column("Replicas", [human_count(place.replicas) for _, place in there]),
         Column("Retention", [topic.use.retention("*") for topic, _ in there], is_spare=True),
-        Column("Stays for", [topic.stays.label for topic, _ in there], is_left=True, is_spare=True),
+        Column("Stays for", [topic.stays.label.replace("-", " ") for topic, _ in there], is_left=True, is_spare=True),
     ]
 
 

@@ -207,7 +207,7 @@ class Percentages(Feature):
             if failure is None:
                 say(logging.INFO, "broker-answers", "the broker answers; computing retention percentages")
             else:
-                say(logging.WARNING, "broker-silent", f"no retention percentages: {failure}", kind=failure.kind.value)
+                say(logging.WARNING, "broker-silent", f"the broker does not answer: {failure}", kind=failure.kind.value)
 
     def _publish(self) -> None:
         report = self.core.percents
