@@ -200,7 +200,7 @@ def retention(demo: Demo) -> None:
     stage.observed(
         "1257",
         f"debug-logs: {was:.0f} % of retention.bytes={human_bytes(_RETENTION)}; lowered to {human_bytes(_LESS)}: Kafka "
-        f"deleted {human_bytes(freed)}, {100 * left / _LESS:.0f} %",
+        f"deleted {human_bytes(freed)}, now {100 * left / _LESS:.0f} %",
         holds=was is not None and abs(was - 100 * held / _RETENTION) < 1 and freed > 0,
     )
     for topic, producer in list(ours.producers.items()):

@@ -148,6 +148,17 @@ def test_status_names_the_largest_topics_of_a_disk_and_the_command_where_it_is_f
     assert "largest: orders 3.00 MiB (+1.00 MiB/h)\n          why they do not shrink: brimline topics --config" in text
     assert "largest: clicks 2.00 KiB (-1.00 KiB/h)\n" in text
     assert OTHERS not in text
+    assert "not in Kafka's logs" not in text
+
+
+def test_status_says_that_something_else_fills_a_disk(state: GuardState) -> None:
+    sizes = (TopicSize(log_dir="a", topic="orders", bytes=Bytes(1), growth=None),)
+    plain = state.percents.plain
+    assert plain is not None
+
+    text = shown_text(replace(state, percents=replace(state.percents, plain=replace(plain, topics=sizes))))
+
+    assert text.count("are not in Kafka's logs: look for other files on it") == 1
 
 
 def with_gateway(guard: GuardState, /, **report: Any) -> GuardState:

@@ -29,6 +29,8 @@ from brimline.documents.troubles import troubles
 from brimline.model import Percent, counted, human_bytes, human_count, human_percent, human_span
 
 _BAR = 24
+_LISTED = 50
+"""A guard lists no more topics: with so many, what is not listed may be Kafka's all the same."""
 _WIDE = 110
 """From here on a volume fits on one line."""
 _TOPICS = 3
@@ -116,6 +118,10 @@ def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int) -> Iterator
 def _topic_lines(volume: VolumeDocument, state: GuardState) -> Iterator[Text]:
     """What fills it; and where that is the question, how to see more."""
     shown = sorted((each for each in state.topics if each.log_dir in volume.log_dirs), key=lambda each: -each.bytes)
+    used = (volume.total_bytes or 0) - (volume.usable_bytes or 0)
+    foreign = used - sum(each.bytes for each in shown)
+    if volume.state == "full" and 0 < len(state.topics) < _LISTED and foreign > used // 2:
+        yield Text(f"          {human_bytes(foreign)} are not in Kafka's logs: look for other files on it", "yellow")
     if not shown:
         return
     largest = ", ".join(f"{each.topic} {_size(each)}" for each in shown[:_TOPICS])
