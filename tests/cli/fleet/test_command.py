@@ -7,6 +7,8 @@ import pytest
 from brimline.cli import main
 from brimline.cli.fleet import command as fleet
 from brimline.cli.fleet.command import COMMANDS
+from brimline.cli.fleet.run import _verdict
+from brimline.fleet.jobs.run import RoundReport
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,3 +65,24 @@ def test_a_landing_place_that_is_nowhere_is_told_before_anything_is_made(
 
     assert "no landing place" in capsys.readouterr().err
     assert not warehouse.exists()
+
+
+def test_a_warehouse_that_is_nowhere_is_not_made_by_its_upkeep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = tmp_path / "warehouse"
+
+    assert main(["fleet", "maintain", "--warehouse", str(warehouse)]) == 1
+
+    assert "no table in" in capsys.readouterr().err
+    assert not warehouse.exists()
+
+
+@pytest.mark.parametrize(
+    ("failures", "begins"),
+    [({}, "done: 7 tables are up to date; "), ({"forecast": "x"}, "partial: forecast failed, as said above; ")],
+)
+def test_a_run_ends_with_a_verdict_and_what_to_do_next(failures: dict[str, str], begins: str) -> None:
+    said = _verdict(RoundReport(ingest=None, failures=failures), "/data/my tables")
+
+    assert said == f"{begins}look: brimline fleet show --warehouse '/data/my tables' volume_pressure"

@@ -5,6 +5,7 @@ So without the extra ``fleet`` installed there is help, and one sentence instead
 
 import argparse
 import re
+import shlex
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -70,6 +71,11 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conf", action="append", default=[], type=_setting, metavar="KEY=VALUE", help="a setting of Spark's own"
     )
+
+
+def show_command(warehouse: str, table: str) -> str:
+    """Whole, to be pasted into a shell."""
+    return f"brimline fleet show --warehouse {shlex.quote(warehouse)} {table}"
 
 
 def span_seconds(text: str) -> float:

@@ -26,7 +26,7 @@ examples:
 
 exit codes:
   0    shown, or done
-  1    nothing done: wrong usage, no Spark, or a run in progress on the warehouse
+  1    nothing done: wrong usage, no table there, no Spark, or a run in progress on the warehouse
   130  interrupted; the next one does the rest"""
 
 
@@ -65,9 +65,11 @@ def run(args: argparse.Namespace) -> int:
     from brimline.fleet.session.session import SessionSettings, spark_session
     from brimline.fleet.tables.maintain import Keep, carry_out, plan_upkeep
     from brimline.fleet.tables.run_lock import only_run
+    from brimline.fleet.tables.show import tables_in
     from brimline.fleet.tables.warehouse import Warehouse
     from brimline.model import Bytes, human_bytes, human_count
 
+    tables_in(args.warehouse)  # a mistake in the name is told before Spark is started, or a folder made
     keep = Keep(raw_days=args.raw_days, hourly_days=args.hourly_days, landing_days=args.landing_days)
     warehouse, now = Warehouse(args.warehouse), datetime.now(UTC)
     with ExitStack() as stack:

@@ -4,11 +4,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from brimline.cli.fleet.command import WAREHOUSE_HELP, add_session_options, span_seconds
+from brimline.cli.fleet.command import WAREHOUSE_HELP, add_session_options, show_command, span_seconds
 from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
+    from brimline.fleet.jobs.run import RoundReport
 
 DESCRIPTION = """\
 Ingest the landed snapshots and recreate every table, in one Spark session.
@@ -68,7 +69,6 @@ def run(args: argparse.Namespace) -> int:
     has_landed(args.landing)  # a mistake in the name is told before Spark is started, or a table made
     # As ctrl-C: what is under way is given up, and Spark ends with us
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    code = ExitCode.DONE
     with ExitStack() as stack:
         lock = stack.enter_context(only_run(args.warehouse))
         progress = stack.enter_context(progress_on(sys.stderr))
@@ -88,4 +88,14 @@ def run(args: argparse.Namespace) -> int:
             code = ExitCode.PARTIAL if report.failures else ExitCode.DONE
             if args.every is not None:
                 progress.ended(f"round {number + 1}", began, "done" if code is ExitCode.DONE else "partial")
+    print(_verdict(report, args.warehouse), file=sys.stderr)
     return code
+
+
+def _verdict(report: "RoundReport", warehouse: str) -> str:
+    from brimline.fleet.jobs.jobs import JOBS
+    from brimline.model.secrets import without_login
+
+    failed = ", ".join(report.failures)
+    told = f"partial: {failed} failed, as said above" if failed else f"done: {len(JOBS)} tables are up to date"
+    return without_login(f"{told}; look: {show_command(warehouse, 'volume_pressure')}")
