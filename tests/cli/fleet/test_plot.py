@@ -107,7 +107,7 @@ def test_a_volume_without_a_forecast_is_drawn_too(warehouse: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("volume", "said"),
     [
-        ("/nowhere", "no forecast of /nowhere"),
+        ("/nowhere", "no forecast of /nowhere: see brimline fleet show --warehouse "),
         ("/data/a", "2 volumes match /data/a"),
         ("/data/c", "no reading of /data/c is kept"),
     ],
@@ -117,3 +117,12 @@ def test_what_cannot_be_drawn_is_a_sentence(
 ) -> None:
     assert plot(warehouse, volume) == 1
     assert said in capsys.readouterr().err
+
+
+def test_volumes_that_are_not_named_are_counted(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = to_arrow_schema(FORECAST, timezone="UTC")
+    more = pa.Table.from_pylist([forecast_row(4), forecast_row(5)], schema=schema)
+    write_deltalake(str(warehouse / "forecast"), more, mode="append")
+
+    assert plot(warehouse, "/data/a") == 1
+    assert re.search(r"4 volumes match /data/a \((broker \d of c<1>, ){3}and 1 more\)", capsys.readouterr().err)

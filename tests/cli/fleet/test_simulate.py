@@ -114,6 +114,19 @@ def test_a_snapshot_that_is_gone_is_named_and_the_others_are_shown(
     assert "broker 2 of cluster-a: unreadable" in captured.err
 
 
+def test_a_pattern_among_others_that_matches_nothing_is_named(
+    warehouse: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = ("--retention", "nosuch=1d", "--retention", "ord.*=1d")
+
+    code = run("--warehouse", warehouse, *rules, "--processes", 1)
+
+    captured = capsys.readouterr()
+    assert code == 0
+    assert captured.err == "brimline: no topic matches nosuch\n"
+    assert "2 brokers, 2 volumes" in captured.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -121,7 +134,8 @@ def test_a_snapshot_that_is_gone_is_named_and_the_others_are_shown(
         (["--days", "-1"], "not a number of days"),
         (["--retention", "orders=1000"], "1000 of what?"),
         (["--plan-out", "x"], "--plan-out needs --ceiling"),
-        (["--cluster", "other"], "no broker with segments"),
+        (["--cluster", "other"], "no broker with segments matches: see brimline fleet show --warehouse "),
+        (["--retention", "nosuch=1d"], "no topic matches nosuch: see brimline fleet show --warehouse "),
     ],
 )
 def test_wrong_usage_is_one_sentence(

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brimline.cli.fleet.command import WAREHOUSE_HELP
+from brimline.cli.fleet.command import WAREHOUSE_HELP, show_command
 from brimline.cli.shared.options import add_debug_and_version
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from brimline.cli.parser import Parser
 
+_NAMED = 3
 DESCRIPTION = """\
 Draw how full a volume was, and when it is forecast to be full, as SVG: any browser shows it. No Spark is started, and
 nothing is changed.
@@ -95,8 +96,9 @@ def _forecast(args: argparse.Namespace) -> "Mapping[str, Any]":
     rows = [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
     found = [row for row in rows if args.volume in (row["device"], *str(row["log_dirs_of_device"]).split(", "))]
     if not found:
-        raise FleetError(f"no forecast of {args.volume}: see brimline fleet show forecast")
+        raise FleetError(f"no forecast of {args.volume}: see {show_command(args.warehouse, 'forecast')}")
     if len(found) > 1:
-        where = ", ".join(f"broker {row['broker_id']} of {row['cluster_id']}" for row in found[:3])
+        where = ", ".join(f"broker {row['broker_id']} of {row['cluster_id']}" for row in found[:_NAMED])
+        where += f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise FleetError(f"{len(found)} volumes match {args.volume} ({where}): choose with --broker and --cluster")
     return found[0]

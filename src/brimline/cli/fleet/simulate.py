@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brimline.cli.fleet.command import WAREHOUSE_HELP
+from brimline.cli.fleet.command import WAREHOUSE_HELP, show_command
 from brimline.cli.shared.options import add_debug_and_version, add_top, whole_number
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ examples:
 
 exit codes:
   0    shown
-  1    wrong usage, or there is nothing to simulate
+  1    wrong usage, there is nothing to simulate, or no --retention matches a topic
   3    shown, but the snapshots of some brokers could not be used: they are named
   141  the output was closed early"""
 
@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
     check_installed("simulate")
     from brimline.cli.shared.output import writing_to
     from brimline.fleet.simulate.what_if import WhatIf
+    from brimline.fleet.simulate.words import unmatched
     from brimline.fleet.tables.manifest import newest_files
     from brimline.model import BadInput
 
@@ -109,8 +110,11 @@ def run(args: argparse.Namespace) -> int:
     what_if = WhatIf(**limits, days=args.days)
     files = [file for file in newest_files(args.warehouse) if _is_meant(file, args)]
     if not files:
-        raise BadInput("no broker with segments matches: see brimline fleet show newest")
+        raise BadInput(f"no broker with segments matches: see {show_command(args.warehouse, 'newest')}")
     found = _simulated(files, what_if, args)
+    misses = unmatched(found)
+    if misses and len(misses) == len(args.retention):
+        raise BadInput(f"no topic matches {', '.join(misses)}: see {show_command(args.warehouse, 'topic_configs')}")
     with writing_to(sys.stdout, utf_8=args.output != "table") as out:
         if args.output == "json":
             from brimline.cli.fleet.simulation_json import write_simulation_json
@@ -122,6 +126,8 @@ def run(args: argparse.Namespace) -> int:
             write_simulation_table(found, out, top=args.top)
     if args.plan_out is not None:
         _write_plans(files, args.ceiling, args.plan_out)
+    for pattern in misses:
+        print(f"brimline: no topic matches {pattern}", file=sys.stderr)
     for unusable in found.unusable:
         print(f"brimline: broker {unusable.broker_id} of {unusable.cluster_id}: {unusable.why}", file=sys.stderr)
     if not found.brokers:

@@ -57,7 +57,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     add_bootstrap_server(parser, required=False)
     add_config_options(parser, required=False)
     add_command_config(parser, "with --bootstrap-server: a Java properties file for the client")
-    add("--topic-list", type=topic_names, metavar="TOPICS", help="only these topics, comma-separated (default: all)")
+    add(
+        "--topic-list",
+        type=topic_names,
+        metavar="TOPICS",
+        help="only these topics, comma-separated; exit code 1 if none of them exists (default: all)",
+    )
     add("--broker-list", type=broker_ids, metavar="IDS", help="only replicas on these brokers (default: all)")
     add("--unread", action="store_true", help="only topics that no consumer group reads, Kafka's own left out")
     add("--include-remote-info", action="store_true", help="also remote and only-local sizes of tiered topics")

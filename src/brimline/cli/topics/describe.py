@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import TextIO
@@ -15,7 +15,7 @@ from brimline.cli.shared.output import writing_to
 from brimline.cli.topics.for_programs import write_csv, write_json
 from brimline.cli.topics.report import TopicsReport
 from brimline.decide.topic_use import Place, summaries
-from brimline.model import BadInput
+from brimline.model import BadInput, BrokerLogDirs
 from brimline.model.topic_use import Head
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.cluster.admin import Admin, DescribeLogDirsOptions
@@ -39,6 +39,7 @@ def describe(args: Namespace) -> int:
     clock = SystemClock()
     now = clock.now()
     found = summaries(topics, heads, int(now.timestamp() * 1000))
+    _check_named(args.topic_list or frozenset(), {each.name for each in found}, answers.brokers.values())
     report = TopicsReport(
         observed_at=now,
         brokers=answers.brokers,
@@ -49,6 +50,17 @@ def describe(args: Namespace) -> int:
         only_unread=args.unread,
     )
     return _show(report, args)
+
+
+def _check_named(named: Collection[str], found: Collection[str], answers: Iterable[BrokerLogDirs]) -> None:
+    """Raises ``BadInput`` where none of the named topics is there. Of brokers that are silent nothing is known."""
+    missing = sorted(set(named) - set(found))
+    if not missing or any(answer.failure is not None for answer in answers):
+        return
+    sentence = f"no topic {', '.join(missing)} on the brokers that were asked"
+    if len(missing) == len(named):
+        raise BadInput(sentence)
+    print(f"brimline: {sentence}", file=sys.stderr)
 
 
 def _where(args: Namespace) -> tuple[ClientConfig, Mapping[Place, Head]]:

@@ -20,6 +20,13 @@ def asked_for(what_if: WhatIf) -> str:
     return f"{asked}; for {counted(what_if.days, 'day')}"
 
 
+def unmatched(found: Simulation) -> list[str]:
+    """Patterns for retention that match no topic: misspelt, most likely. Where no broker is known, none is."""
+    patterns = [rule.pattern for rule in found.what_if.retention] if found.brokers else []
+    names = {topic.topic for topic in found.topics}
+    return [pattern.pattern for pattern in patterns if not any(map(pattern.fullmatch, names))]
+
+
 def _off_at_100(what: str, percent: int, off: str) -> str:
     return off if percent >= CEILING_OFF else f"{what} {percent} %"
 
