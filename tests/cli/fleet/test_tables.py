@@ -2,10 +2,13 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
-from brimline.cli.fleet.tables import draw
+from brimline.cli.fleet.tables import at_a_glance, draw, write_list
 from brimline.cli.shared.glyphs import ASCII
+from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.gold_schemas import GOLD
 from brimline.fleet.tables.show import Shown
 
 COLUMNS = ("cluster_id", "broker_id", "log_dirs", "total_bytes", "used_percent", "state")
@@ -39,3 +42,33 @@ def test_names_are_cut_before_a_number_is_left_out_and_the_note_wraps_at_words()
 def test_without_an_order_the_first_columns_are_shown() -> None:
     assert drawn(55)[0].split() == ["cluster_id", "broker_id", "log_dirs", "total_bytes"]
     assert drawn(200)[0].split() == list(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("table", "answer"), [(Table.VOLUME_PRESSURE, "days_to_fence"), (Table.FORECAST, "days_to_full")]
+)
+def test_the_days_that_are_left_fit_a_terminal_of_80_columns(table: Table, answer: str) -> None:
+    columns = tuple(GOLD[table].names)
+    texts = {"cluster_id": "x" * 22, "log_dir": "/data/kafka/" + "x" * 30, "outlook": "not-filling", "state": "ok"}
+    row = tuple(texts.get(name, 1.0) for name in columns)
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system=None)
+
+    draw(at_a_glance(Shown(columns=columns, rows=[row] * 9, total=9), table), console, ASCII)
+
+    assert answer in out.getvalue().splitlines()[0].split()
+    assert set(at_a_glance(Shown(columns=columns, rows=[row], total=1), table).columns) == set(columns)
+
+
+@pytest.mark.parametrize(("width", "is_whole"), [(80, False), (120, True)])
+def test_the_list_of_tables_uses_the_room_that_there_is(
+    width: int, *, is_whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=True, color_system=None)
+    monkeypatch.setattr("brimline.cli.fleet.tables.console_on", lambda _: console)
+
+    write_list([(table, 9_143) for table in Table], out, "table")
+
+    assert all(table.value in out.getvalue() for table in Table)
+    assert (Table.NEWEST.sentence in out.getvalue()) is is_whole

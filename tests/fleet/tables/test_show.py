@@ -96,13 +96,41 @@ def test_the_table_is_for_people(warehouse: str, capsys: pytest.CaptureFixture[s
 
     lines = shown(warehouse, *words, capsys=capsys).splitlines()
 
-    assert lines[0].split() == ["cluster_id", "broker_id", "topic", "used_bytes", "used_percent", "taken_at"]
-    assert lines[2].split() == ["a", "1", "orders", "5.00", "GiB", "50.00", "2026-01-31", "12:30:00"]
+    assert lines[0].split() == ["cluster_id", "broker_id", "used_percent", "topic", "used_bytes", "taken_at"]
+    assert lines[2].split() == ["a", "1", "50.00", "orders", "5.00", "GiB", "2026-01-31", "12:30:00"]
     assert lines[-1] == "2 of 3 rows; --all shows the others"
 
 
 def test_without_a_table_there_is_a_list(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(warehouse, "--output", "csv", capsys=capsys).splitlines()[1].startswith("volume_pressure,3,")
+
+
+@pytest.mark.parametrize(("output", "shown"), [("table", ""), ("json", "[]\n"), ("csv", "broker_id\r\n")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("volume_pressure", "--cluster", "nosuch", "--broker", "1"),
+            "no rows of cluster nosuch, broker 1 in volume_pressure",
+        ),
+        (("quarantine",), "nothing was quarantined"),
+    ],
+)
+def test_what_has_no_rows_says_so(
+    warehouse: str, words: tuple[str, ...], said: str, output: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--columns", "broker_id", "--output", output)
+
+    assert main(["fleet", "show", "--warehouse", warehouse, *words, *options]) == 0
+
+    captured = capsys.readouterr()
+    assert captured.err == f"brimline: {said}\n"
+    assert captured.out == shown
+
+
+def test_no_news_of_a_place_without_tables_is_no_good_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "show", "--warehouse", str(tmp_path), "quarantine"]) == 1
+    assert "no table in" in capsys.readouterr().err
 
 
 def test_a_wrong_table_is_answered_with_those_that_exist(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:

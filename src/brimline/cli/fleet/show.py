@@ -9,8 +9,12 @@ from brimline.cli.shared.options import add_debug_and_version, names, whole_numb
 
 if TYPE_CHECKING:
     from brimline.cli.parser import Parser
+    from brimline.fleet.tables.catalogue import Table
+    from brimline.fleet.tables.show import Shown, TableLook
 
 _AS_MANY = 50
+_NOTHING = {"quarantine": "nothing was quarantined", "findings": "nothing odd was found in the input"}
+"""What it says of tables in which no row is good news."""
 DESCRIPTION = """\
 Show a table of the warehouse. No Spark is started, and nothing is changed.
 
@@ -29,7 +33,7 @@ examples:
   brimline fleet show --warehouse /data/warehouse quarantine --columns path,reason,detail
 
 exit codes:
-  0    shown
+  0    shown; also when no row matches, which it says
   1    no such table or column, or it cannot be read
   141  the output was closed early"""
 
@@ -72,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     from brimline.cli.shared.output import writing_to
     from brimline.fleet.session.errors import FleetError
     from brimline.fleet.tables.catalogue import Table
-    from brimline.fleet.tables.show import TableLook, look_at, tables_in
+    from brimline.fleet.tables.show import TableLook, tables_in
 
     output = args.output or ("table" if sys.stdout.isatty() else "csv")
     if args.table is None:
@@ -92,12 +96,37 @@ def run(args: argparse.Namespace) -> int:
         sort=args.sort,
         limit=limit,
     )
-    shown = look_at(args.warehouse, Table(args.table), look)
+    shown = _looked(args, Table(args.table), look)
+    if not shown.total:
+        print(f"brimline: {_nothing(args)}", file=sys.stderr)
+        if output == "table":
+            return ExitCode.DONE
     with writing_to(sys.stdout, utf_8=output != "table") as out:
-        from brimline.cli.fleet.tables import write_shown
+        from brimline.cli.fleet.tables import at_a_glance, write_shown
 
+        shown = at_a_glance(shown, args.table) if output == "table" and not args.columns else shown
         write_shown(shown, out, output, [name for name, _ in args.sort])
     return ExitCode.DONE
+
+
+def _looked(args: argparse.Namespace, table: "Table", look: "TableLook") -> "Shown":
+    from brimline.fleet.tables.show import NoTable, Shown, look_at, tables_in
+
+    try:
+        return look_at(args.warehouse, table, look)
+    except NoTable:
+        if table.value not in _NOTHING:
+            raise
+        tables_in(args.warehouse)  # a place without any table is a mistake, and no good news
+        return Shown(columns=tuple(args.columns), rows=[], total=0)
+
+
+def _nothing(args: argparse.Namespace) -> str:
+    asked = {"cluster": args.cluster, "broker": args.broker, "topic": args.topic}
+    chosen = ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
+    if chosen:
+        return f"no rows of {chosen} in {args.table}"
+    return _NOTHING.get(args.table, f"no rows in {args.table}")
 
 
 def _order(text: str) -> tuple[tuple[str, bool], ...]:

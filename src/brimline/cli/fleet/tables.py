@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TextIO
 
@@ -16,11 +17,15 @@ from brimline.fleet.tables.show import Shown
 from brimline.model import Bytes, human_bytes, human_count
 from brimline.model.times import time_text
 
-_WIDEST = 44
 _NARROWEST_TEXT = 14
 _UPRIGHT = 4
 """So many rows of a table that is too wide for the terminal are drawn as columns."""
 _GAP = "  "
+_FIRST = {
+    Table.VOLUME_PRESSURE: ("cluster_id", "broker_id", "log_dir", "state", "used_percent", "days_to_fence"),
+    Table.FORECAST: ("cluster_id", "broker_id", "log_dirs_of_device", "outlook", "days_to_full", "used_percent"),
+}
+"""What a narrow terminal shows: the answer to the question of the table."""
 
 
 def write_shown(shown: Shown, out: TextIO, output: str, sorted_by: Sequence[str] = ()) -> None:
@@ -31,6 +36,14 @@ def write_shown(shown: Shown, out: TextIO, output: str, sorted_by: Sequence[str]
         _write_csv(shown, out)
     else:
         draw(shown, console_on(out), glyphs_for(out), sorted_by)
+
+
+def at_a_glance(shown: Shown, table: str) -> Shown:
+    """The columns that answer the table's question come first; the others stay in their order."""
+    first = [name for name in _FIRST.get(Table(table), ()) if name in shown.columns]
+    columns = (*first, *(name for name in shown.columns if name not in first))
+    places = [shown.columns.index(name) for name in columns]
+    return replace(shown, columns=columns, rows=[tuple(row[place] for place in places) for row in shown.rows])
 
 
 def write_list(tables: Sequence[tuple[Table, int]], out: TextIO, output: str) -> None:
@@ -47,7 +60,8 @@ def _write_json(shown: Shown, out: TextIO) -> None:
 
 def _write_csv(shown: Shown, out: TextIO) -> None:
     writer = csv.writer(out)
-    writer.writerow(shown.columns)
+    if shown.columns:
+        writer.writerow(shown.columns)
     writer.writerows([_plain(value) for value in row] for row in shown.rows)
 
 
@@ -68,10 +82,7 @@ def draw(shown: Shown, console: Console, glyphs: Glyphs, sorted_by: Sequence[str
     """A terminal's width is kept: columns that do not fit are left out, and it says which."""
     cells = [[_cell(name, row[place]) for row in shown.rows] for place, name in enumerate(shown.columns)]
     is_number = [all(isinstance(row[place], int | float | None) for row in shown.rows) for place in range(len(cells))]
-    widths = [
-        min(max([len(name), *map(len, column)]), _WIDEST if console.is_terminal else 10**6)
-        for name, column in zip(shown.columns, cells, strict=True)
-    ]
+    widths = [max([len(name), *map(len, column)]) for name, column in zip(shown.columns, cells, strict=True)]
     fitting = list(range(len(widths)))
     if console.is_terminal:
         kept = [shown.columns.index(name) for name in sorted_by if name in shown.columns]
@@ -124,11 +135,11 @@ def _narrow(titles: Sequence[str], widths: Sequence[int], is_number: Sequence[bo
 
 
 def _widened(narrow: Sequence[int], wanted: Sequence[int], fitting: Sequence[int], room: int) -> list[int]:
-    """What the columns that fit leave of the room goes to those that are cut most."""
+    """What the columns that fit leave of the room goes to those that lack least: a name is whole before a sentence."""
     widths = list(narrow)
     left = room - sum(narrow[place] + len(_GAP) for place in fitting) + len(_GAP)
     while left > 0 and (cut := [place for place in fitting if widths[place] < wanted[place]]):
-        widths[max(cut, key=lambda place: wanted[place] - widths[place])] += 1
+        widths[min(cut, key=lambda place: wanted[place] - widths[place])] += 1
         left -= 1
     return widths
 
