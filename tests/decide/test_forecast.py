@@ -106,6 +106,26 @@ def test_a_few_days_give_a_slope_and_no_interval() -> None:
     assert found.back_tests[0] == 0
 
 
+def daily(*percents: float) -> Forecasts:
+    """The oldest first."""
+    at = NOW_MS - np.arange(len(percents) - 1, -1, -1, dtype=np.int64) * A_DAY_MS
+    return forecast_one(at, np.array(percents) * 10 * GB, limit=900 * GB)
+
+
+def test_a_rise_within_the_first_days_is_not_called_not_filling() -> None:
+    """Distrust rests on a day or two of the past here, and the disk has just risen by 17 points."""
+    found = daily(77.5, 75.6, 67.7, 63.5, 67.8, 84.8)
+
+    assert found.back_tests[0] == 0
+    assert found.outlook[0] == Outlook.TOO_SHORT
+    assert np.isnan([found.bytes_per_day[0], found.days_to_full[0]]).all()
+
+
+@pytest.mark.parametrize("percents", [(50, 50, 50, 50), (84.8, 67.8, 63.5, 60.0)])
+def test_a_few_days_without_a_rise_are_not_filling(percents: tuple[float, ...]) -> None:
+    assert daily(*percents).outlook[0] == Outlook.NOT_FILLING
+
+
 def test_one_day_is_too_short() -> None:
     at = hourly(1)
     found = forecast_one(at, 600 * GB - days_ago(at) * 10 * GB)

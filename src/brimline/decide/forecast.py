@@ -12,7 +12,8 @@ The rule, for many volumes at once:
    from the median that did not happen a week before either: quiet weekends do happen every week.
 3. **Trust**: the same rule is applied to the volume's own past, and the slope counts as much as would have been best
    there. Where retention holds a log, every rise is followed by a fall and no slope would have helped; where nothing
-   is deleted, all of it.
+   is deleted, all of it. A slope that would fill the volume is doubted only by a past of more than a week: where the
+   volume rises and there was no back-test yet, there is no forecast.
 4. **Interval**: the errors of that back-test, scaled by the horizon to the power of 0.75. It covers 80 % of what came.
 
 A resized volume needs no rule: what is used stays what it is, and the limit is the newest one.
@@ -65,7 +66,7 @@ class Outlook(Labelled):
     NOT_FILLING = 2
     """At this slope it is not full within a year, or never."""
     TOO_SHORT = 3
-    """Fewer than two days are known."""
+    """Fewer than two days are known, or too few to tell whether a rise goes on."""
     STALE = 4
     """The newest reading is more than a day old."""
     UNREADABLE = 5
@@ -75,6 +76,18 @@ class Outlook(Labelled):
     @property
     def is_known(self) -> bool:
         return self <= Outlook.NOT_FILLING
+
+
+_WORDS = {
+    Outlook.TOO_SHORT: "history too short",
+    Outlook.STALE: "last reading more than a day old",
+    Outlook.UNREADABLE: "cannot be read",
+}
+
+
+def outlook_words(label: str) -> str:
+    """What a table calls ``too-short``, as people say it."""
+    return {outlook.label: words for outlook, words in _WORDS.items()}.get(label, label.replace("-", " "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,9 +141,11 @@ def forecast(readings: Readings, now_ms: int) -> Forecasts:
     differences = levels[:, :-1] - levels[:, 1:]
     slopes = _slopes(differences, np.nan_to_num(limit) * _STEP_SHARE)
     trust = _trust(levels, slopes)
-    slope, level = trust * slopes[:, 0], levels[:, 0]
     error = _error_of_a_day(levels, slopes, trust)
     back_test = _errors(levels, slopes, trust, BACK_TEST_DAYS)
+    level, rise, slope = levels[:, 0], slopes[:, 0], trust * slopes[:, 0]
+    is_doubted = _is_filling(level, rise, limit) & ~_is_filling(level, slope, limit)
+    slope = np.where(is_doubted & np.isnan(back_test).all(axis=1), np.nan, slope)
     outlook = _outlook(level, slope, limit, now_ms - as_of)
     gap = np.where(outlook <= Outlook.NOT_FILLING, np.maximum(limit - level, 0.0), np.nan)
     soonest, latest = _crossing(gap, slope, error), _crossing(gap, slope, -error)
@@ -241,10 +256,13 @@ def _error_of_a_day(levels: Floats, slopes: Floats, trust: Floats) -> Floats:
     return _quantile(errors, _ERROR_QUANTILE, fewest=_FEWEST_ERRORS)
 
 
-def _outlook(level: Floats, slope: Floats, limit: Floats, age_ms: Int64Column) -> npt.NDArray[np.uint8]:
+def _is_filling(level: Floats, slope: Floats, limit: Floats) -> Bools:
     with np.errstate(divide="ignore", invalid="ignore"):
-        is_filling = (slope > 0) & ((limit - level) / slope <= FARTHEST_DAYS)
-    outlook = np.where(is_filling, Outlook.FILLING, Outlook.NOT_FILLING).astype(np.uint8)
+        return np.asarray((slope > 0) & ((limit - level) / slope <= FARTHEST_DAYS), dtype=np.bool_)
+
+
+def _outlook(level: Floats, slope: Floats, limit: Floats, age_ms: Int64Column) -> npt.NDArray[np.uint8]:
+    outlook = np.where(_is_filling(level, slope, limit), Outlook.FILLING, Outlook.NOT_FILLING).astype(np.uint8)
     # The strongest comes last.
     outlook[np.isnan(slope)] = Outlook.TOO_SHORT
     outlook[level >= limit] = Outlook.FULL
