@@ -22,7 +22,7 @@ from pyarrow import RecordBatch
 from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.simulate.simulate import Simulation, TopicOutcome, rows_of, simulation, together
 from brimline.fleet.simulate.what_if import WhatIf, parse_retention
-from brimline.fleet.simulate.words import age_at, age_then, asked_for, day_name, trouble, troubled
+from brimline.fleet.simulate.words import age_at, age_then, asked_for, day_name, trouble, troubled, unmatched
 from brimline.model import counted, human_bytes, human_count
 from brimline.pages.html import Html, fragment, page, tag
 from brimline.pages.parts import BAD, GOOD, NAMED, NUMBER, WARN, choice, command_to_copy, live, table, word
@@ -203,8 +203,11 @@ class WhatIfs:
         elif isinstance(job.result, str):
             yield tag("p", word("FAILED", BAD), f" {job.result}", class_="lead")
         else:
+            if unmatched(job.result):
+                yield tag("p", word("NO SUCH TOPIC", WARN), f" no topic matches {asked.topic}")
             yield from _answer(job.result)
-        yield tag("p", "The same in a terminal, with all topics:")
+        pattern = " The topic is a regular expression there." if asked.topic else ""
+        yield tag("p", f"The same in a terminal, with all topics.{pattern}")
         command = f"brimline fleet simulate --warehouse {shlex.quote(self._warehouse)} {asked.command} --all"
         yield command_to_copy(command)
 
@@ -227,7 +230,7 @@ def _form(asked: Asked, clusters: Sequence[str]) -> Html:
         field("Broker", "broker", placeholder="all", inputmode="numeric"),
         field("Ceiling, %", "ceiling", **percent),
         field("Refuse above, % used", "max_used", **percent),
-        field("Topic", "topic", placeholder="clicks-*"),
+        field("Topic (* is any text)", "topic", placeholder="clicks-*"),
         field("Its retention", "retention", placeholder="7d or 50GB"),
         field("Days ahead", "days", type="number", min=0, max=_MOST_DAYS, required=True),
         tag("button", "Show what would happen", type="submit"),
