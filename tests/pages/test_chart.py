@@ -1,6 +1,7 @@
 """A disk's use over time: the newest reading, the limits and the band are where they belong."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from brimline.pages.chart import HEIGHT, WIDTH, Expectation, Reading, UseChart
@@ -64,3 +65,10 @@ def test_one_reading_is_a_chart_too() -> None:
 
     assert "40.0 % used on 2026-01-31" in chart.label
     assert chart.drawn().count("<line") == 7
+
+
+def test_a_guard_that_observes_is_not_said_to_refuse() -> None:
+    chart = UseChart(readings=readings(2), fence=90.0)
+
+    assert "full: writes refused" in chart.drawn()
+    assert "full: writes would be refused" in replace(chart, is_observed=True).drawn()

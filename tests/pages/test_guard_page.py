@@ -9,11 +9,14 @@ import pytest
 
 from brimline.documents.guard_state import (
     FailureDocument,
+    FloorDocument,
+    FloorPartDocument,
     GuardState,
     LatelyDocument,
     PercentagesDocument,
     PercentRow,
     RefusedRow,
+    TopicShareDocument,
     VolumeDocument,
 )
 from brimline.documents.history import Timeline
@@ -147,3 +150,36 @@ def test_a_screen_reader_finds_its_way(state: GuardState) -> None:
     assert ("html", {"lang": "en"}) in tags
     assert all(given.get("aria-label") or given.get("aria-hidden") for tag, given in tags if tag == "svg")
     assert all(given.get("scope") == "col" for tag, given in tags if tag == "th")
+
+
+def test_in_observe_mode_no_write_is_said_to_be_refused(state: GuardState) -> None:
+    def key(enforcement: str) -> str:
+        return shown(replace(state, guard=replace(state.guard, enforcement=enforcement)))
+
+    assert "full: writes would be refused" in key("observe")
+    assert "full: writes are refused" in key("gateway")
+
+
+def with_every_table(state: GuardState) -> GuardState:
+    assert state.gateway is not None
+    assert state.gateway.state is not None
+    assert state.reclaim is not None
+    refused = RefusedRow(topic="orders", partition=0, client="shop", batches=1, bytes=1)
+    answer = replace(state.gateway.state, lately=LatelyDocument(seconds=60.0, batches=1, bytes=1, most=(refused,)))
+    share = TopicShareDocument(topic="orders", bytes=1)
+    part = FloorPartDocument(kind="active segments", bytes=1, percent=1.0, what_helps="", topics=(share,))
+    floor = FloorDocument(bytes=1, percent=1.0, impossible=True, sentence="It cannot be held.", parts=(part,))
+    row = PercentRow(topic="orders", partition=0, percent=9)
+    figures = PercentagesDocument(age_seconds=1.0, partitions=1, over_100=0, highest=(row,), unknown={})
+    return replace(
+        state,
+        gateway=replace(state.gateway, state=answer),
+        reclaim=replace(state.reclaim, devices=(replace(state.reclaim.devices[0], floor=floor),)),
+        retention=replace(state.retention, plain=figures),
+    )
+
+
+def test_every_table_is_a_list_of_blocks_on_a_telephone(state: GuardState) -> None:
+    page = shown(with_every_table(state))
+
+    assert page.count("<table") == page.count('<table class="stack"') == 4

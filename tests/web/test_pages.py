@@ -50,8 +50,39 @@ def test_every_volume_of_every_guard() -> None:
     assert answer.status is HTTPStatus.OK
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert text.index("/data/1") < text.index("/data/2")
-    assert "no guard answers at http://three:9827" in text
-    assert "1 UNKNOWN" in text
+
+
+def test_a_guard_that_does_not_answer_is_no_volume() -> None:
+    document = asked("/").body.decode()
+
+    text = Parsed(document).text
+    assert "2 volumes of 2 brokers; 1 guard does not answer" in text
+    assert "every volume has room" not in text
+    assert "NO ANSWER no guard answers at http://three:9827" in text
+    assert "2 of 2 volumes" in text
+    assert document.partition("<table")[2].count("three:9827") == 0
+
+
+@pytest.mark.parametrize(
+    ("enforcing", "said", "key"),
+    [
+        ((), "Observe mode, refuses nothing: broker 1, 2.", "full: writes would be refused"),
+        ((1,), "Observe mode, refuses nothing: broker 2.", "full: writes are refused, unless in observe mode"),
+        ((1, 2), "", "full: writes are refused"),
+    ],
+)
+def test_guards_that_only_observe_are_named(enforcing: tuple[int, ...], said: str, key: str) -> None:
+    def told(url: str) -> GuardAnswer:
+        known = state(1 + URLS.index(url), "/data")
+        mode = "gateway" if known.broker.id in enforcing else "observe"
+        return GuardAnswer(url=url, state=replace(known, guard=replace(known.guard, enforcement=mode)))
+
+    pages = WebPages(access=Access(None), guards=URLS[:2], ask=told)
+    page = pages.respond(HttpRequest(method="GET", path="/", headers={"host": "localhost"})).body.decode()
+
+    assert said in page
+    assert ("Observe mode" in page) is bool(said)
+    assert f">{key}<" in page.replace("</svg>", ">")
 
 
 def test_one_timeline_of_all_brokers() -> None:
@@ -121,7 +152,7 @@ def test_a_long_list_has_pages() -> None:
 def test_hostile_names_add_nothing_to_the_page(name: str) -> None:
     def named(name: str) -> list[tuple[str, set[str]]]:
         rows = [row(1, cluster=name, log_dirs=(name,), why=name), row(2, cluster="c")]
-        seen = VolumesSeen(title=name, about=name, rows=rows, remarks=[name], is_fleet=True)
+        seen = VolumesSeen(title=name, about=name, rows=rows, silent=[name], is_fleet=True)
         document = volumes_page(seen, VolumeFilter(topic=name, broker="")).decode()
         return [(tag, set(given)) for tag, given in Parsed(document).tags]
 

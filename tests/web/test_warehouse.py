@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -20,6 +21,8 @@ from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.simulate.what_if import WhatIf
 from brimline.guard.http import HttpRequest, HttpResponse
 from brimline.model import human_bytes
+from brimline.pages.disk_page import _which
+from brimline.pages.volumes_page import ShownVolume
 from brimline.web.access import Access
 from brimline.web.pages import WebPages
 from brimline.web.warehouse import FleetSource
@@ -204,12 +207,31 @@ def test_the_page_shows_it_and_the_command(warehouse: Path, device: str) -> None
     page = asked(warehouse, "/disk", f"cluster=cluster-a&broker=1&device={device}&ceiling=20").body.decode()
 
     text = Parsed(page).text
-    command = f"brimline reclaim --config /etc/kafka/server.properties --ceiling 20 --device {device}"
+    command = f"brimline reclaim --config /etc/kafka/server.properties --ceiling 20 --log-dir /{device}"
     assert command in text
     assert "Would be deleted, by topic, largest first" in text
     assert ("input", "ceiling", "20") in [
         (tag, given.get("name"), given.get("value")) for tag, given in Parsed(page).tags
     ]
+
+
+def test_a_device_that_the_command_does_not_take_is_named_by_its_log_dir() -> None:
+    row = ShownVolume(cluster="c", broker=1, device="/dev/nvme0n1", log_dirs=("/my data/a", "/b"), state="ok")
+
+    assert _which(row) == "--log-dir '/my data/a'"
+    assert _which(replace(row, device="259:0")) == "--device 259:0"
+
+
+@pytest.mark.parametrize(
+    ("label", "words"), [("too-short", "history too short"), ("not-filling", "not filling"), ("no-limit", "no limit")]
+)
+def test_pages_say_in_words_what_the_forecast_has_as_a_label(tmp_path: Path, label: str, words: str) -> None:
+    write(tmp_path, "volume_pressure", pressure(1, "/a", "8:1"))
+    write(tmp_path, "forecast", {**forecast(1, "8:1", None), "outlook": label})
+
+    (row,) = FleetSource(str(tmp_path)).rows()
+
+    assert row.why == words
 
 
 @pytest.mark.parametrize(
@@ -294,6 +316,18 @@ def test_what_if_is_what_fleet_simulate_says(warehouse: Path, capsys: pytest.Cap
     assert code == 0
     assert f"ceilings {deleted}." in text
     assert f"brimline fleet simulate --warehouse {warehouse} --ceiling 20 --days 3 --all" in text
+
+
+def test_a_topic_of_a_what_if_that_nobody_has_is_said(warehouse: Path) -> None:
+    source = FleetSource(str(warehouse))
+    query = {"topic": "no such-*", "retention": "7d", "days": "0"}
+    eventually(lambda: b"UNDER WAY" not in source.what_if(query))
+
+    text = Parsed(source.what_if(query).decode()).text
+
+    assert "no topic matches no such-*" in text
+    assert "Topic (* is any text)" in text
+    assert "The topic is a regular expression there." in text
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,12 @@ class GuardDocument:
     dead_tasks: tuple[str, ...] = ()
 
     @property
+    def is_enforcing(self) -> bool:
+        return self.enforcement == "gateway"
+
+    @property
     def mode(self) -> str:
-        return "enforcing" if self.enforcement == "gateway" else "observe mode, refuses nothing"
+        return "enforcing" if self.is_enforcing else "observe mode, refuses nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from brimline.observe.cluster.admin import Admin
 from brimline.pages.chart import Expectation, Reading, UseChart
 from brimline.pages.disk_page import DiskQuery, DiskSeen, TopicOnDisk
 from brimline.pages.guard_page import shown_volume
+from brimline.pages.volumes_page import ShownVolume
 
 _FRESH, _KEPT = 30.0, 60.0
 _FIRST_APART = 5.0
@@ -105,7 +106,7 @@ class DiskPages:
             return seen
         return replace(
             seen,
-            chart=self._chart(volume, row.fence, row.ceiling),
+            chart=self._chart(volume, row),
             topics=self._topics(volume, look),
             topics_from="" if look is not None else "Sizes as the broker told them last.",
             history=self._history(),
@@ -150,7 +151,7 @@ class DiskPages:
             ]
         return sorted(found, key=lambda each: (-each.bytes, each.topic))
 
-    def _chart(self, volume: VolumeDocument, fence: float | None, ceiling: float | None) -> UseChart | None:
+    def _chart(self, volume: VolumeDocument, row: ShownVolume) -> UseChart | None:
         kept = self._readings.get(volume.device)
         readings = [] if kept is None else list(kept.kept)
         if volume.used_percent is not None and (not readings or readings[-1].at < volume.observed_at):
@@ -162,4 +163,5 @@ class DiskPages:
         expected = (
             None if days is None or days > _FORESEEN * past else Expectation(days=days, soonest=days, latest=days)
         )
-        return UseChart(readings=readings, fence=fence, ceiling=ceiling, expected=expected)
+        marks = {"fence": row.fence, "ceiling": row.ceiling}
+        return UseChart(readings=readings, **marks, expected=expected, is_observed=row.is_observed)

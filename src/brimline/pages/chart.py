@@ -41,6 +41,8 @@ class UseChart:
     fence: float | None = None
     ceiling: float | None = None
     expected: Expectation | None = None
+    is_observed: bool = False
+    """Nothing is refused."""
 
     def drawn(self) -> Html:
         return tag(
@@ -140,7 +142,7 @@ class UseChart:
     def _marks(self) -> list[Html]:
         """Names stand above their line; where two lines are close, the lower one's below it."""
         marks = [
-            ("limit", self.fence, "full: writes refused"),
+            ("limit", self.fence, f"full: writes {'would be ' if self.is_observed else ''}refused"),
             ("ceiling", self.ceiling, "ceiling: oldest segments deleted"),
         ]
         found = [(kind, self._y(place), name) for kind, place, name in marks if place is not None]

@@ -1,8 +1,10 @@
 """One disk: its use over time, its topics, and what another ceiling would delete. A look, and a command to copy."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from shlex import quote
 from urllib.parse import parse_qsl
 
 from brimline.decide.reclaim.dry_run import DryRun
@@ -38,6 +40,7 @@ _MOST_TOPICS = 20
 _EVENTS = 50
 _PLAN = "plan"
 _HOUR_MS = 3_600_000
+_KERNELS_NAME = re.compile(r"\d+:\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +147,7 @@ def _sections(seen: DiskSeen) -> Iterator[Html]:
     if row.used_percent is not None:
         sizes = f"{human_bytes(row.usable_bytes)} usable of {human_bytes(row.total_bytes)}"
         yield tag("p", tag("strong", f"{human_percent(row.used_percent)} used"), f", {sizes}")
-    yield marks_key()
+    yield marks_key([row.is_observed])
     yield tag("h2", "Topics on this disk")
     yield from _topics(seen)
     yield tag("h2", "What another ceiling would delete")
@@ -199,8 +202,14 @@ def _plan(seen: DiskSeen) -> Iterator[Html]:
     yield tag(
         "p", "Run on the broker's host. It is a dry run and deletes nothing without ", tag("code", "--apply"), ":"
     )
-    command = f"brimline reclaim --config {seen.config} --ceiling {run.ceiling} --device {row.device}"
-    yield command_to_copy(command)
+    yield command_to_copy(f"brimline reclaim --config {quote(seen.config)} --ceiling {run.ceiling} {_which(row)}")
+
+
+def _which(row: ShownVolume) -> str:
+    """As the command takes it: what looked from afar may know the device by another name than the kernel's."""
+    if _KERNELS_NAME.fullmatch(row.device) or not row.log_dirs:
+        return f"--device {quote(row.device)}"
+    return f"--log-dir {quote(row.log_dirs[0])}"
 
 
 def _verdict(run: DryRun, row: ShownVolume) -> Iterator[Html]:

@@ -106,6 +106,7 @@ def shown_volume(volume: VolumeDocument, state: GuardState, cluster: str = "", u
         ceiling=None if state.reclaim is None else float(state.reclaim.ceiling_percent),
         fence=fence_percent(volume, state),
         href=f"{url}disk?{urlencode({'device': volume.device})}",
+        is_observed=not state.guard.is_enforcing,
     )
 
 
@@ -122,7 +123,7 @@ def _about(state: GuardState) -> list[Child]:
 def _sections(state: GuardState, history: Timeline) -> Iterator[Html]:
     yield tag("h2", "Disks")
     yield tag("ul", (_disk(volume, state) for volume in by_urgency(state.volumes)), class_="disks")
-    yield marks_key()
+    yield marks_key([not state.guard.is_enforcing])
     if remarks := list(_remarks(state)):
         yield tag("h2", "In force now")
         yield tag("ul", (tag("li", remark) for remark in remarks))
@@ -221,6 +222,7 @@ def _refused(answer: AnswerDocument) -> Html:
             (row.client, _partition(row.topic, row.partition), human_count(row.batches), human_bytes(row.bytes))
             for row in lately.most
         ),
+        "stack",
     )
 
 
@@ -260,6 +262,7 @@ def _device(device: DeviceDocument) -> Html:
             "Topics that hold space which reclaim cannot free",
             (("Topic", "path"), ("Bytes", NUMBER), ("Why", "what")),
             ((share.topic, human_bytes(share.bytes), kind) for kind, share in shares),
+            "stack",
         )
         if shares
         else None,
@@ -277,7 +280,7 @@ def _retention(state: GuardState) -> Iterator[Html]:
 def _percentages(figures: PercentagesDocument) -> Html:
     caption = f"{counted(figures.partitions, 'partition')}, {human_count(figures.over_100)} over 100 %; the highest"
     rows = ((f"{row.topic}-{row.partition}", f"{row.percent} %") for row in figures.highest)
-    return table(caption, (("Partition", "path"), ("Of its retention", NUMBER)), rows)
+    return table(caption, (("Partition", "path"), ("Of its retention", NUMBER)), rows, "stack")
 
 
 def _links(state: GuardState) -> list[Child]:

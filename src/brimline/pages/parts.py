@@ -1,6 +1,6 @@
 """What several pages show: a bar with its marks, a table, the timeline. Colour never stands without a word."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -56,8 +56,10 @@ class Bar:
         )
 
 
-def marks_key() -> Html:
-    """What the marks on the bars mean."""
+def marks_key(observed: Collection[bool] = ()) -> Html:
+    """What the marks on the bars mean. ``observed``: of each bar, whether nothing is refused there."""
+    full = "would be refused" if observed and all(observed) else "are refused"
+    unless = ", unless in observe mode" if len(set(observed)) > 1 else ""
 
     def mark(kind: str) -> Html:
         line = tag("line", class_=f"mark {kind}", x1=12, x2=12, y1=0, y2=11)
@@ -66,7 +68,7 @@ def marks_key() -> Html:
     return tag(
         "p",
         tag("span", mark("ceiling"), "ceiling: oldest segments are deleted"),
-        tag("span", mark("fence"), "full: writes are refused"),
+        tag("span", mark("fence"), f"full: writes {full}{unless}"),
         class_="muted keys",
     )
 

@@ -27,10 +27,10 @@ _TITLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownVolume:
-    """A volume of a broker, as whoever was asked knows it. ``broker`` is ``None`` where nobody answered."""
+    """A volume of a broker, as whoever was asked knows it."""
 
     cluster: str
-    broker: int | None
+    broker: int
     device: str
     log_dirs: tuple[str, ...]
     state: str
@@ -44,6 +44,8 @@ class ShownVolume:
     fence: float | None = None
     href: str | None = None
     """Its own page."""
+    is_observed: bool = False
+    """Its guard refuses nothing."""
 
     @property
     def kind(self) -> str:
@@ -101,12 +103,12 @@ class VolumeFilter:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumesSeen:
     """``rows``: most urgent first. ``is_fleet``: it is known which topic is where, and there is a what-if.
-    ``remarks``: what could not be learned."""
+    ``silent``: of each guard that does not answer, why."""
 
     title: str
     about: str
     rows: Sequence[ShownVolume]
-    remarks: Sequence[str] = ()
+    silent: Sequence[str] = ()
     is_fleet: bool = False
     history: Timeline | None = None
 
@@ -120,9 +122,9 @@ def volumes_page(
         tag(
             "header",
             tag("h1", seen.title),
-            tag("p", _verdict(seen.rows), class_="lead"),
+            tag("p", _verdict(seen.rows, len(seen.silent)), class_="lead"),
             tag("p", seen.about, class_="muted"),
-            (tag("p", word("UNKNOWN", ODD), f" {remark}") for remark in seen.remarks),
+            (tag("p", word("NO ANSWER", ODD), f" {why}") for why in seen.silent),
             tag("nav", tag("a", "What if the limits were different?", href="what-if"), aria_label="More")
             if seen.is_fleet
             else None,
@@ -132,16 +134,17 @@ def volumes_page(
     )
 
 
-def _verdict(rows: Sequence[ShownVolume]) -> Child:
+def _verdict(rows: Sequence[ShownVolume], silent: int) -> Child:
+    without = f"; {counted(silent, 'guard')} {'does' if silent == 1 else 'do'} not answer" if silent else ""
     if not rows:
-        return [word("UNKNOWN", ODD), " no volumes found"]
+        return [word("UNKNOWN", ODD), f" no volumes found{without}"]
     parts: list[Child] = []
     for state, kind in (("full", BAD), ("unknown", ODD), ("filling", WARN)):
         if count := sum(row.state == state for row in rows):
             parts += [word(f"{human_count(count)} {state.upper()}", kind), " "]
     brokers = counted(len({(row.cluster, row.broker) for row in rows}), "broker")
-    every = "" if parts else "every volume has room: "
-    return [*parts, f"{every}{counted(len(rows), 'volume')} of {brokers}"]
+    every = "" if parts or silent else "every volume has room: "
+    return [*parts, f"{every}{counted(len(rows), 'volume')} of {brokers}{without}"]
 
 
 def _form(seen: VolumesSeen, wanted: VolumeFilter) -> Html:
@@ -177,7 +180,7 @@ def _volumes(chosen: Sequence[ShownVolume], total: int, wanted: VolumeFilter) ->
     part = f", page {number} of {pages}" if pages > 1 else ""
     caption = f"{human_count(len(chosen))} of {counted(total, 'volume')}, most urgent first{part}"
     yield table(caption, titles, rows, "stack")
-    yield marks_key()
+    yield marks_key([row.is_observed for row in shown])
     around = [("Earlier", number - 1), ("Later", number + 1)]
     links = [[tag("a", text, href=wanted.link(each)), " "] for text, each in around if 1 <= each <= pages]
     if links:
@@ -189,7 +192,7 @@ def _cells(row: ShownVolume) -> tuple[Child, ...]:
     bar = Bar(used=row.used_percent, kind=row.kind, ceiling=row.ceiling, fence=row.fence, is_small=True)
     return (
         word(row.state.upper(), row.kind),
-        "-" if row.broker is None else row.broker,
+        row.broker,
         tag("a", names, href=row.href) if row.href else names,
         bar.drawn(),
         human_percent(row.used_percent),

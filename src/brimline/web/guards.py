@@ -50,7 +50,19 @@ def ask_guards(urls: Sequence[str], ask: Ask = ask_guard) -> list[GuardAnswer]:
 
 
 def rows_of(answers: Sequence[GuardAnswer], cluster: str) -> list[ShownVolume]:
-    return [row for answer in answers for row in _rows(answer, cluster)]
+    return [
+        shown_volume(volume, answer.state, cluster, f"{answer.url.rstrip('/')}/")
+        for answer in answers
+        if answer.state is not None
+        for volume in answer.state.volumes
+    ]
+
+
+def observing(answers: Sequence[GuardAnswer]) -> str:
+    """Which brokers' guards refuse nothing; empty if all enforce."""
+    states = [answer.state for answer in answers if answer.state is not None]
+    brokers = [str(state.broker.id) for state in states if not state.guard.is_enforcing]
+    return f"Observe mode, refuses nothing: broker {', '.join(brokers)}. " if brokers else ""
 
 
 def history_of(answers: Sequence[GuardAnswer]) -> Timeline:
@@ -67,15 +79,3 @@ def history_of(answers: Sequence[GuardAnswer]) -> Timeline:
 
 def _with_broker(event: Happening, broker: int) -> Happening:
     return replace(event, by=f"broker {broker}, {event.by}")
-
-
-def _rows(answer: GuardAnswer, cluster: str) -> list[ShownVolume]:
-    state = answer.state
-    if state is None:
-        return [
-            ShownVolume(
-                cluster=cluster, broker=None, device=answer.url, log_dirs=(), state="unknown", why=answer.problem
-            )
-        ]
-    base = f"{answer.url.rstrip('/')}/"
-    return [shown_volume(volume, state, cluster, base) for volume in state.volumes]

@@ -13,7 +13,7 @@ from brimline.pages.html import SCRIPT_PATH
 from brimline.pages.parts import problem_page
 from brimline.pages.volumes_page import ShownVolume, VolumeFilter, VolumesSeen, volumes_page
 from brimline.web.access import Access
-from brimline.web.guards import Ask, GuardAnswer, ask_guard, ask_guards, history_of, rows_of
+from brimline.web.guards import Ask, GuardAnswer, ask_guard, ask_guards, history_of, observing, rows_of
 
 _MOST_FIELDS = 20
 Query = Mapping[str, str]
@@ -78,7 +78,7 @@ class WebPages:
             about=self._about(answers),
             # Those of a fleet come in order
             rows=sorted([*of_guards, *of_fleet], key=lambda row: row.urgency) if of_guards else of_fleet,
-            remarks=[answer.problem for answer in answers if answer.state is None],
+            silent=[answer.problem for answer in answers if answer.state is None],
             is_fleet=self.fleet is not None,
             history=_history(answers),
         )
@@ -86,7 +86,11 @@ class WebPages:
 
     def _about(self, answers: Sequence[GuardAnswer]) -> str:
         asked = f"{counted(len(answers), 'guard')}, asked just now. " if answers else ""
-        return asked + ("" if self.fleet is None else "From the warehouse, as of the last brimline fleet run.")
+        return (
+            asked
+            + observing(answers)
+            + ("" if self.fleet is None else "From the warehouse, as of the last brimline fleet run.")
+        )
 
 
 def _fields(request: HttpRequest) -> Query:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
+from brimline.decide.forecast import outlook_words
 from brimline.decide.reclaim.dry_run import DryRun, dry_run
 from brimline.fleet.planner.broker_snapshot import BrokerSnapshot, read_broker_at
 from brimline.fleet.planner.tasks import SnapshotFile
@@ -124,7 +125,7 @@ class FleetSource(Fleet):
         if kept is None or kept[1].versions != versions:
             forecasts = {_key(row): row for row in self._table(Table.FORECAST, _FORECAST_COLUMNS)}
             rows = _volumes(self._table(Table.VOLUME_PRESSURE, _PRESSURE_COLUMNS), forecasts)
-            by_key = {(row.cluster, row.broker or 0, row.device): row for row in rows}
+            by_key = {(row.cluster, row.broker, row.device): row for row in rows}
             known = _Known(versions=versions, rows=rows, by_key=by_key, forecasts=forecasts)
         else:
             known = kept[1]
@@ -149,7 +150,6 @@ class FleetSource(Fleet):
         return readings_of((row[c.TAKEN_AT], row[c.TOTAL_BYTES], row[c.USABLE_BYTES]) for row in found)
 
     def _topics(self, row: ShownVolume) -> list[TopicOnDisk]:
-        assert row.broker is not None
         where: dict[str, str | int] = {c.CLUSTER_ID: row.cluster, c.BROKER_ID: row.broker}
         columns = (c.TOPIC, c.LOG_DIR, c.SIZE_BYTES)
         sums: defaultdict[str, list[int]] = defaultdict(list)
@@ -160,7 +160,6 @@ class FleetSource(Fleet):
         return sorted(topics, key=lambda each: (-each.bytes, each.topic))
 
     def _dry_run(self, row: ShownVolume, ceiling: int) -> DryRun | str:
-        assert row.broker is not None
         where: dict[str, str | int] = {c.CLUSTER_ID: row.cluster, c.BROKER_ID: row.broker}
         found = [
             (each[c.SEGMENTS_TAKEN_AT], each[c.SEGMENTS_PATH])
@@ -251,7 +250,7 @@ def _why(row: _Row, forecast: _Row | None) -> str:
         between = "" if row[c.STATE] == "full" else _between(forecast[c.SOONEST_DAYS], forecast[c.LATEST_DAYS])
         parts.append(f"+{human_bytes(int(forecast[c.GROWTH_BYTES_PER_DAY]))} a day{between}")
     elif forecast is not None:
-        parts.append(forecast[c.OUTLOOK])
+        parts.append(outlook_words(forecast[c.OUTLOOK]))
     if row[c.IS_STALE]:
         parts.append(f"seen {row[c.TAKEN_AT]:%m-%d %H:%M}")
     return "; ".join(parts)

@@ -101,7 +101,7 @@ def test_a_volume_without_a_forecast_is_drawn_too(warehouse: Path, tmp_path: Pat
     code = plot(warehouse, "/dev/sdb", "--broker", "2", "--cluster", "c<1>", "--out", str(out))
 
     assert code == 0
-    assert "too-short" in [each.text for each in drawn(out.read_text()).iter(f"{SVG}text")]
+    assert "history too short" in [each.text for each in drawn(out.read_text()).iter(f"{SVG}text")]
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,10 @@ def _drawn(args: argparse.Namespace) -> str:
 
 
 def _verdict(row: "Mapping[str, Any]") -> str:
+    from brimline.decide.forecast import outlook_words
+
     if row["days_to_full"] is None:
-        return str(row["outlook"])
+        return outlook_words(row["outlook"])
     until = "more than a year" if row["latest_days"] is None else f"{row['latest_days']:.1f}"
     return f"{row['outlook']}: full in {row['days_to_full']:.1f} days ({row['soonest_days'] or 0.0:.1f} to {until})"
 
