@@ -79,7 +79,7 @@ def test_from_the_fleet_to_a_disk_and_its_slider(visit: Visit) -> None:
     expect(page.locator("#plan")).to_contain_text("Ceiling 50 %")
     expect(page.locator("#plan")).to_contain_text("WOULD DELETE")
     expect(page.get_by_role("status")).to_contain_text("Ceiling 50 %")
-    expect(page.locator("#command")).to_contain_text("--ceiling 50 --device")
+    expect(page.locator("#command")).to_contain_text("--ceiling 50 --log-dir")
     assert "ceiling=50" in page.url
     violations["/disk"] = visit.violations()
     page.goto(page.url)
