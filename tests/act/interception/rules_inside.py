@@ -143,6 +143,11 @@ def main() -> None:
     assert is_reset(second)
     assert rules.count() == (0, 4)
 
+    # What is not renewed runs out; renewed late, it is there again.
+    eventually(lambda: dialled()[1].startswith("broker"))
+    rules.say(armed=True, held=False)
+    assert dialled()[1].startswith("gateway")
+
     # Refused where no gateway takes them; spared addresses are not touched.
     rules.say(armed=False, held=True)
     assert is_refused()

@@ -17,10 +17,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
-from brimline.act.interception.ruleset import ForeignRule, foreign_rules
+from brimline.act.interception.ruleset import SECONDS_WHILE_FULL, ForeignRule, foreign_rules
 from brimline.documents.codec import read_json
 
-_PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = float(SECONDS_WHILE_FULL)
+"""As long as its rules may last without it. To give the helper up removes them: no sooner than they end by themselves.
+One that answers later than it should renews them, even those that have run out."""
+_TO_END_SECONDS = 2.0
+"""For a helper that is told to end, to put everything back."""
 _NET_ADMIN = 1 << 12
 _CHUNK = 1 << 16
 Leaders: TypeAlias = Sequence[tuple[str, int]]
@@ -109,7 +113,7 @@ class HelperLink:
     def end(self) -> None:
         """With the helper."""
         if self._line is not None:
-            self._hang_up()
+            self._hang_up(_TO_END_SECONDS)
 
     def _ask(self, word: str, **more: object) -> Mapping[str, Any]:
         try:
@@ -117,7 +121,7 @@ class HelperLink:
             line.sendall(json.dumps({"do": word, **more}).encode() + b"\n")
             answer = read_json(object, _read_line(line))
         except (OSError, ValueError) as error:
-            self._hang_up()
+            self._hang_up(patience=0.0)
             raise InterceptionFailed(f"its helper does not answer: {error}") from error
         if not isinstance(answer, dict) or "error" in answer:
             raise InterceptionFailed(str(answer["error"] if isinstance(answer, dict) else answer))
@@ -126,12 +130,12 @@ class HelperLink:
     def _connected(self) -> socket.socket:
         if self._line is None:
             self._line = self._called() if self._service is not None and self._service.exists() else self._started()
-            self._line.settimeout(_PATIENCE_SECONDS)
+            self._line.settimeout(PATIENCE_SECONDS)
         return self._line
 
     def _called(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        line.settimeout(_PATIENCE_SECONDS)
+        line.settimeout(PATIENCE_SECONDS)
         line.connect(str(self._service))
         return line
 
@@ -142,14 +146,14 @@ class HelperLink:
             self._child = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
         return ours
 
-    def _hang_up(self) -> None:
+    def _hang_up(self, patience: float) -> None:
         self._opened = None
         if self._line is not None:
             self._line.close()
             self._line = None
         if self._child is not None:
             try:
-                self._child.wait(_PATIENCE_SECONDS)
+                self._child.wait(patience)
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()
@@ -157,7 +161,7 @@ class HelperLink:
 
 
 def _read_line(line: socket.socket) -> bytes:
-    read, give_up_at = bytearray(), time.monotonic() + _PATIENCE_SECONDS
+    read, give_up_at = bytearray(), time.monotonic() + PATIENCE_SECONDS
     while not read.endswith(b"\n"):
         ready, _, _ = select.select([line], [], [], max(give_up_at - time.monotonic(), 0.0))
         more = line.recv(_CHUNK) if ready else b""
