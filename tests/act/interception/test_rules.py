@@ -25,7 +25,7 @@ def test_connections_are_turned_aside_cut_refused_and_spared_and_nothing_is_left
 
 
 def test_what_is_missing_is_one_sentence() -> None:
-    with pytest.raises(InterceptionFailed, match=r"^libnothere.so is not installed \(Debian: libnftables1"):
+    with pytest.raises(InterceptionFailed, match=r"^libnothere.so is not installed: apt install nftables"):
         Nftables("libnothere.so")
 
 
@@ -35,13 +35,13 @@ def test_a_helper_without_its_right_says_so_and_the_guard_may_ask_again() -> Non
         "from brimline.act.interception.link import HelperLink\n"
         "from brimline.act.interception.nftables import InterceptionFailed\n"
         "for _ in range(2):\n"
-        "    try:\n        HelperLink(1).open({9092: 40001}, [])\n"
+        "    try:\n        HelperLink(1, [9092]).open({9092: 40001}, [])\n"
         "    except InterceptionFailed as error:\n        print(error)\n"
     )
     without = ["setpriv", "--bounding-set=-net_admin"]
     done = subprocess.run([*without, sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    refused = "the kernel refuses its rules: CAP_NET_ADMIN is needed in this network namespace"
+    refused = "the kernel refuses the nftables rules: CAP_NET_ADMIN is needed in this network namespace"
     assert done.stdout.splitlines() == [refused, refused]
 
 
@@ -66,7 +66,7 @@ def test_what_is_said_again_lasts_some_seconds_and_what_is_not_wanted_goes() -> 
 
 def test_a_helper_that_is_slow_is_waited_for_and_one_that_has_ended_is_not(tmp_path: Path) -> None:
     service = socket.create_server(str(tmp_path / "helper"), family=socket.AF_UNIX)
-    rules = HelperLink(1, tmp_path / "helper")
+    rules = HelperLink(1, [9092], tmp_path / "helper")
 
     def answer_late_then_end() -> None:
         line, _ = service.accept()

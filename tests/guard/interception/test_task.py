@@ -66,8 +66,9 @@ class RulesInMemory:
     def disarm(self) -> None:
         self.armed = self.held = self.fetches = self.is_open = False
 
-    def close(self) -> None:
+    def close(self) -> int:
         self.disarm()
+        return self.marked
 
 
 class Tasked:
@@ -144,7 +145,21 @@ def test_a_gateway_that_is_gone_keeps_nobody_from_a_disk_with_room() -> None:
 
     report = tasked.run(1.0)
     assert (report.phase, tasked.rules.is_open, tasked.rules.marked) == (Phase.IDLE, False, 0)
-    assert "the gateway does not answer: clients go to the broker directly" in interception_sentence(report)
+    assert "the gateway does not answer: clients connect to the broker directly" in interception_sentence(report)
+
+
+def test_whom_an_earlier_guard_turned_aside_is_let_go_or_turned_aside_on() -> None:
+    tasked = Tasked()
+    tasked.rules.marked = 8
+    assert tasked.run(1.0).phase is Phase.DRAINING
+    assert tasked.gateway.let_go > 0
+    tasked.rules.marked = 0
+    assert tasked.run(1.0).phase is Phase.IDLE
+
+    full = Tasked()
+    full.rules.marked, full.need = 8, Need.FULL
+    assert full.run(2.0).phase is Phase.ARMED
+    assert (full.gateway.let_go, full.rules.marked) == (0, 8)
 
 
 def test_before_the_other_brokers_are_known_nobody_is_turned_aside() -> None:

@@ -79,7 +79,7 @@ class SocketDiagnosis:
             if kind == _ERROR:
                 code = -struct.unpack_from("=i", body)[0]
                 if code and code != errno.ENOENT:
-                    raise InterceptionFailed(f"the kernel does not end connections: {os.strerror(code)}")
+                    raise InterceptionFailed(f"the kernel cannot close connections (sock_diag): {os.strerror(code)}")
                 return not code
         return False
 

@@ -43,7 +43,7 @@ class RuleHolder(Protocol):
 
     def disarm(self) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +95,10 @@ class InterceptionTask:
     def step(self) -> float:
         """Do what is due; returns the seconds until more is."""
         try:
-            if not self._is_swept:  # what one that was killed has left
-                self._rules.close()
-                self._is_swept = True
+            if not self._is_swept:
+                # What an earlier guard or helper has left; whom it had turned aside is let go, unless there is a need.
+                phase = Phase.DRAINING if self._rules.close() else Phase.IDLE
+                self._state, self._is_swept = Interception(phase=phase, since=self._clock.seconds()), True
             seen = self._looked()
             before, (self._state, acts) = self._state, next_step(self._state, seen, self._settings())
             if self._state.phase.turns_aside and not before.phase.turns_aside:
