@@ -95,6 +95,10 @@ class Tasked:
         return self.task.report
 
 
+def said(report: InterceptionReport, free: int | None = None, settings: InterceptionSettings = SETTINGS) -> str:
+    return interception_sentence(report, free, settings)
+
+
 def test_nobody_is_turned_aside_while_there_is_room() -> None:
     tasked = Tasked()
 
@@ -145,7 +149,22 @@ def test_a_gateway_that_is_gone_keeps_nobody_from_a_disk_with_room() -> None:
 
     report = tasked.run(1.0)
     assert (report.phase, tasked.rules.is_open, tasked.rules.marked) == (Phase.IDLE, False, 0)
-    assert "the gateway does not answer: clients connect to the broker directly" in interception_sentence(report)
+    assert "the gateway does not answer: clients connect to the broker directly" in said(report)
+
+
+def test_a_gateway_that_is_gone_while_a_disk_is_full_is_told_with_the_bytes_that_are_left() -> None:
+    tasked = Tasked()
+    tasked.need = Need.FULL
+    tasked.run(2.0)
+    tasked.gateway.is_silent = True
+
+    lost = tasked.run(1.0)
+    direct = "clients connect to the broker directly with 10.0 MiB free; start it (brimline gateway)"
+    assert f"new connections are refused for 5 s, then {direct}" in said(lost, 10 << 20)
+    assert "new connections are refused until it does; start it" in said(
+        lost, 10 << 20, InterceptionSettings(is_closed=True)
+    )
+    assert said(tasked.run(5.0), 10 << 20) == f"the gateway does not answer: {direct}"
 
 
 def test_whom_an_earlier_guard_turned_aside_is_let_go_or_turned_aside_on() -> None:
@@ -174,7 +193,7 @@ def test_what_the_kernel_refuses_is_told_and_tried_again() -> None:
     tasked.need, tasked.rules.refusal = Need.FULL, "CAP_NET_ADMIN is needed"
     waits = [tasked.task.step() for _ in range(3)]
     assert waits == [0.0, RETRY, RETRY], "a helper that has gone is replaced at once; what fails again can wait"
-    assert "CAP_NET_ADMIN" in interception_sentence(tasked.task.report)
+    assert "CAP_NET_ADMIN" in said(tasked.task.report)
     assert {each.phase for each in tasked.reports} == {Phase.IDLE}, "it never said that clients are turned aside"
 
     tasked.rules.refusal = None
