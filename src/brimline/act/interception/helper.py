@@ -104,7 +104,7 @@ class HeldRules:
         is_alone = _ANY_TABLE not in self._nftables.run("list tables")
         if is_alone and not marked:
             routes.sweep(restore_switch=self._is_switch_ours)
-        return {"left": sum(each.own[1] in self._ports for each in marked), "is_used": is_alone and bool(marked)}
+        return {"left": sum(each.own_port in self._ports for each in marked), "is_used": is_alone and bool(marked)}
 
     @property
     def _open(self) -> Aside:
@@ -117,8 +117,8 @@ class HeldRules:
         there = {port for _, port in leaders}
         found = self._sockets.at({*self._ports, *there})
         marked = [each for each in found if each.mark in _MARKS]
-        ours = (each for each in found if each.mark not in _MARKS and each.own[1] in self._ports)
-        direct = [each for each in ours if each.peer[0] not in spared]
+        ours = (each for each in found if each.mark not in _MARKS and each.own_port in self._ports)
+        direct = [each for each in ours if not spared or each.peer[0] not in spared]
         if self._turns_fetches:
             # The other side of a fetch that was turned aside is the gateway's socket, under the leader's address.
             met = {(each.peer, each.own) for each in marked}
