@@ -196,11 +196,12 @@ SECTIONS = (
     Section(
         title="Interception: the gateway in the path only near a limit",
         explanation="One broker of Kafka 4.3.1 with guard and gateway, clients in another network namespace."
-        f" {interception.ROUNDS} rounds in turns: guard and gateway stopped (SIGSTOP), so the broker alone (beside"
-        " it); both running, clients connected directly; clients sent to the gateway. Written: 384 MiB of 10 KiB"
-        f" records by librdkafka. Then a volume of 512 MiB is filled at full speed, {interception.FILLS} times in turns"
-        " with a gateway that is always in the path (beside it), default arming. Broker, gateway and client share two"
-        " cores. Goal: idle 1.00, as far as the rounds agree.",
+        f" {interception.ROUNDS} rounds, {interception.PAIRS} pairs in each, in turns: guard and gateway stopped"
+        " (SIGSTOP), so the broker alone (beside it), against both running with clients connected directly, and against"
+        " clients sent to the gateway. Written: 96 MiB of 10 KiB records by librdkafka. Then a volume of 512 MiB is"
+        f" filled at full speed, {interception.FILLS} times in turns with a gateway that is always in the path (beside"
+        " it), default arming. Broker, gateway and client share two cores. Goal, connected directly: 1.00, as far as"
+        " the pairs agree.",
         header=interception.HEADER,
         rows=interception.figures,
     ),

@@ -34,6 +34,7 @@ class RulesInMemory:
         self.spared: Sequence[str] = ()
         self.leaders: Sequence[tuple[str, int]] = ()
         self.refusal: str | None = None
+        self.closed, self.is_used = 0, False
 
     def open(
         self,
@@ -66,9 +67,10 @@ class RulesInMemory:
     def disarm(self) -> None:
         self.armed = self.held = self.fetches = self.is_open = False
 
-    def close(self) -> int:
+    def close(self) -> tuple[int, bool]:
         self.disarm()
-        return self.marked
+        self.closed += 1
+        return self.marked, self.is_used
 
 
 class Tasked:
@@ -174,6 +176,15 @@ def test_whom_an_earlier_guard_turned_aside_is_let_go_or_turned_aside_on() -> No
     assert tasked.gateway.let_go > 0
     tasked.rules.marked = 0
     assert tasked.run(1.0).phase is Phase.IDLE
+
+    others = Tasked()
+    others.rules.is_used = True
+    others.run(2.0)
+    others.rules.is_used = False
+    others.run(2.0)
+    closed = others.rules.closed
+    assert (others.run(2.0).phase, others.rules.closed) == (Phase.IDLE, closed), "routes were removed in the end"
+    assert closed > 2
 
     full = Tasked()
     full.rules.marked, full.need = 8, Need.FULL

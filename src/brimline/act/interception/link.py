@@ -105,12 +105,12 @@ class HelperLink:
         self._ask("disarm")
         self._opened = None
 
-    def close(self) -> int:
-        """As if there had never been any rules; returns how many connections still pass through the gateway. They go
-        on, and so long the routes stay."""
-        left = int(self._ask("close", ports=self._ports)["left"])
+    def close(self) -> tuple[int, bool]:
+        """As if there had never been any rules. Returns how many connections still pass through the gateway, which go
+        on, and whether routes stay for them or for others."""
+        answer = self._ask("close", ports=self._ports)
         self._opened = None
-        return left
+        return int(answer["left"]), bool(answer["is_used"])
 
     def end(self) -> None:
         """With the helper, which ends as soon as nobody passes through the gateway any more."""

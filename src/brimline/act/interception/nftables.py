@@ -44,5 +44,5 @@ class Nftables:
 def _first_line(said: str) -> str:
     line = said.strip().partition("\n")[0].rpartition("Error: ")[2]
     if "Operation not permitted" in line:
-        return "the kernel refuses the nftables rules: CAP_NET_ADMIN is needed in this network namespace"
+        return "the kernel refuses the nftables rules: CAP_NET_ADMIN is needed, or another helper holds the table"
     return f"the kernel refuses the nftables rules: {line or 'no reason given'}"

@@ -43,7 +43,7 @@ class RuleHolder(Protocol):
 
     def disarm(self) -> None: ...
 
-    def close(self) -> int: ...
+    def close(self) -> tuple[int, bool]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +95,15 @@ class InterceptionTask:
     def step(self) -> float:
         """Do what is due; returns the seconds until more is."""
         try:
-            if not self._is_swept:
-                # What an earlier guard or helper has left; whom it had turned aside is let go, unless there is a need.
-                phase = Phase.DRAINING if self._rules.close() else Phase.IDLE
-                self._state, self._is_swept = Interception(phase=phase, since=self._clock.seconds()), True
+            if self._state.phase is Phase.IDLE and not self._is_swept:
+                self._sweep()
             seen = self._looked()
             before, (self._state, acts) = self._state, next_step(self._state, seen, self._settings())
             if self._state.phase.turns_aside and not before.phase.turns_aside:
                 self._tell_gateway(begins=True)
             cut = self._carry_out(acts)
             if self._state.phase is Phase.IDLE and before.phase is not Phase.IDLE:
-                self._rules.close()
+                self._sweep()
         except InterceptionFailed as error:
             # The helper has gone, and its rules with it; or the kernel refused them.
             is_new = self.report.failure is None
@@ -116,6 +114,13 @@ class InterceptionTask:
         self._tell(before, seen, cut)
         is_news = self._state.phase is not before.phase
         return 0.0 if is_news and self._state.phase is Phase.ARMING else _WAITS[self._state.phase]
+
+    def _sweep(self) -> None:
+        """Also what an earlier guard or helper has left: whom it had turned aside is let go, unless there is a need."""
+        left, is_used = self._rules.close()
+        if left:
+            self._state = Interception(phase=Phase.DRAINING, since=self._clock.seconds())
+        self._is_swept = not is_used
 
     def _looked(self) -> Seen:
         need, is_idle = self._need(), self._state.phase is Phase.IDLE
