@@ -28,6 +28,7 @@ from bench import (
     gateway,
     gateway_rows,
     guard,
+    interception,
     metrics,
     reclaim,
     reclaim_cycle,
@@ -191,6 +192,18 @@ SECTIONS = (
         " of 5 s, with room on both disks and with one fenced, medians of 7 rounds in turns. Nothing is lost.",
         header=AGAINST_GOAL,
         rows=full_disk.figures,
+    ),
+    Section(
+        title="Interception: the gateway in the path only near a limit",
+        explanation="One broker of Kafka 4.3.1 with guard and gateway, clients in another network namespace."
+        f" {interception.ROUNDS} rounds, {interception.PAIRS} pairs in each, in turns: guard and gateway stopped"
+        " (SIGSTOP), so the broker alone (beside it), against both running with clients connected directly, and against"
+        " clients sent to the gateway. Written: 96 MiB of 10 KiB records by librdkafka. Then a volume of 512 MiB is"
+        f" filled at full speed, {interception.FILLS} times in turns with a gateway that is always in the path (beside"
+        " it), default arming. Broker, gateway and client share two cores. Goal, connected directly: 1.00, as far as"
+        " the pairs agree.",
+        header=interception.HEADER,
+        rows=interception.figures,
     ),
 )
 

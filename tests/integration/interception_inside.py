@@ -130,7 +130,7 @@ def rounds(sandbox: Sandbox, logs: Path) -> None:
             eventually(lambda: phase(guarding) == "idle")
             eventually(lambda: proxied(running) == 0)
     verify_unharmed(sandbox)
-    assert rules() == before
+    eventually(lambda: rules() == before)
 
 
 def kills(sandbox: Sandbox, logs: Path) -> None:
@@ -161,7 +161,7 @@ def kills(sandbox: Sandbox, logs: Path) -> None:
             sandbox.unfill(foreign)
             verify_goes_on(load, FULL, HEALTHY)
     verify_unharmed(sandbox)
-    assert rules() == before
+    eventually(lambda: rules() == before)
 
 
 def by_hand(sandbox: Sandbox, logs: Path) -> None:

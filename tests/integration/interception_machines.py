@@ -4,21 +4,32 @@
 exit code. Longest gaps and other figures are printed, and not judged.
 """
 
+import asyncio
 import os
+import random
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka.protocol.admin import AlterClientQuotasRequest
+from kafka.protocol.metadata import ApiVersionsRequest
 
-from brimline.model import Bytes
+from brimline import ClientConfig
+from brimline.decide.interception import InterceptionSettings
+from brimline.model import BrokerId, Bytes
+from brimline.observe.client.connection import Connection, Deadline
 from brimline.sandbox import SandboxSpec, SecuritySpec, VolumeSpec
 from brimline.torture.clients.table import CLIENTS, JAVA_4, LIBRDKAFKA, LIBRDKAFKA_IDEMPOTENT
 from tests.integration.cluster import create_topic
@@ -58,9 +69,11 @@ from tests.integration.gateway_clients.groups import consuming
 from tests.integration.gateway_clients.load import Load, producing
 from tests.integration.gateway_clients.verification import verify_read_back, verify_transactions
 from tests.integration.interception_inside import KEYS, phase, proxied
+from tests.integration.networked import CLIENTS as CLIENTS_ADDRESS
 from tests.integration.networked import NetworkedSandbox, address, rules
+from tests.integration.raw_kafka import request
 from tests.integration.replicated import in_sync, wait_for_isr
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 FULL, HEALTHY, ELSEWHERE = 0, 1, 2
 """Partitions: on the broker's disk that is filled, on its other disk, and on another broker."""
@@ -95,11 +108,11 @@ def fill(sandbox: NetworkedSandbox, broker: int = 1) -> Path:
 
 @contextmanager
 def as_before(sandbox: NetworkedSandbox) -> Iterator[None]:
-    """Rules, routes and switches of every machine."""
+    """Rules, routes and switches of every machine. A helper removes its routes after the last connection has ended."""
     machines = {sandbox.machine(broker) for broker in range(1, sandbox.spec.brokers + 1)}
     before = [rules(sandbox.network, each) for each in machines]
     yield
-    assert [rules(sandbox.network, each) for each in machines] == before
+    eventually(lambda: [rules(sandbox.network, each) for each in machines] == before)
 
 
 def everyone(version: str, logs: Path) -> None:
@@ -187,7 +200,8 @@ def everyone(version: str, logs: Path) -> None:
             print(f"{load.name}: {load.sent} sent, {count - load.sent} doubled, longest gaps {gaps} s", flush=True)
         verify_transactions(sandbox, atomic)
         outcomes = [each.outcome for each in atomic.transactions]
-        print(f"transactions: { ({each: outcomes.count(each) for each in set(outcomes)}) }", flush=True)
+        counted = {each: outcomes.count(each) for each in set(outcomes)}
+        print(f"transactions: {counted}, longest gap {longest_gap(atomic, ELSEWHERE):.2f} s", flush=True)
         print(f"acks=0: {silent.sent} sent, {sum(end_offset(sandbox, 'silent', each) for each in everywhere)} stored")
         for group, name in zip(groups, protocols, strict=True):
             seen = {(each.partition, each.offset) for each in group.consumed}
@@ -253,6 +267,7 @@ def _verify(sandbox: NetworkedSandbox, loads: list[Load]) -> None:
 
 def failures(version: str, logs: Path) -> None:
     """Every part hangs or is killed under load, near a limit and beyond it; after each the machine is as before."""
+    near = {**BY_PERCENT, "disk.max.used.percent": "95", "brimline.gateway.interception.arm.percent": "12"}
     with NetworkedSandbox(one_broker(version)) as sandbox, ExitStack() as clients:
         loads = []
         for client in (JAVA_4, LIBRDKAFKA_IDEMPOTENT):
@@ -260,76 +275,110 @@ def failures(version: str, logs: Path) -> None:
             servers, patience = sandbox.bootstrap_servers, client.patience
             running = producing(client, servers, str(client), partitions=(FULL, HEALTHY), rate=100, properties=patience)
             loads.append(clients.enter_context(running))
-        near = {**BY_PERCENT, "disk.max.used.percent": "95", "brimline.gateway.interception.arm.percent": "12"}
         for name, keys, harm in FAILURES:
-            for need, limits in (("near", near), ("full", BY_PERCENT)):
-                if need == "near" and "closed" in name:
-                    continue
+            for need, limits in (("full", BY_PERCENT), *([] if keys else [("near", near)])):
                 with as_before(sandbox), ExitStack() as stack:
                     own = beside(sandbox, logs, stack, 1, **{**keys, **limits})
-                    foreign = fill(sandbox)
-                    eventually(lambda: phase(own.guard) == "armed")  # noqa: B023 (called at once)
-                    for load in loads:
-                        load.wait_for_acks(20, partition=HEALTHY)
-                    harmed_at = time.monotonic()
-                    mended = harm(own)
-                    if "closed" not in name:
-                        for load in loads:
-                            load.wait_for_acks(20, partition=HEALTHY)
-                    sandbox.unfill(foreign)
-                    mended()
-                    for load in loads:
-                        load.wait_for_acks(20, partition=HEALTHY)
-                        load.wait_for_acks(20, partition=FULL)
-                    gaps = {each.name: round(longest_gap(each, HEALTHY, harmed_at), 2) for each in loads}
-                    print(f"{name}, {need}: longest gaps {gaps}", flush=True)
-    _verify(sandbox, loads)
+                    harmed_at = _harmed(sandbox, own, loads, harm, is_closed=bool(keys))
+                    stack.close()
+                    if harm is BOTH_KILLED:  # what they leave does nothing, and the next start removes it
+                        beside(sandbox, logs, stack, 1)
+                gaps = {each.name: round(longest_gap(each, HEALTHY, harmed_at), 2) for each in loads}
+                print(f"{name}, {need}: longest gaps {gaps}", flush=True)
+        for load in loads:
+            load.stop()
+        _verify(sandbox, loads)
+
+
+def _harmed(sandbox: NetworkedSandbox, own: Guarded, loads: list[Load], harm: "Harm", *, is_closed: bool) -> float:
+    """Returns when it was; the disk has room again."""
+    foreign = fill(sandbox)
+    eventually(lambda: phase(own.guard) == "armed")
+    for load in loads:
+        load.wait_for_acks(20, partition=HEALTHY)
+    harmed_at = time.monotonic()
+    mended = harm(own)
+    if is_closed:
+        eventually(lambda: "new connections are refused" in own.guard.state()["interception"]["does"])
+        ends = [end_offset(sandbox, load.topic, FULL) for load in loads]
+        time.sleep(InterceptionSettings().grace + 2)
+        assert (phase(own.guard), [end_offset(sandbox, load.topic, FULL) for load in loads]) == ("armed", ends)
+    else:
+        for load in loads:
+            load.wait_for_acks(20, partition=HEALTHY)
+    sandbox.unfill(foreign)
+    mended()
+    for load in loads:
+        load.wait_for_acks(20, partition=HEALTHY)
+        load.wait_for_acks(20, partition=FULL)
+    return harmed_at
+
+
+def _gateway(own: Guarded) -> int:
+    return own.gateway.process.pid
+
+
+def _guard(own: Guarded) -> int:
+    return own.guard.process.pid
 
 
 def _helper(own: Guarded) -> int:
-    children = Path(f"/proc/{own.guard.process.pid}/task/{own.guard.process.pid}/children").read_text().split()
-    (found,) = (each for each in children if b"interception.helper" in Path(f"/proc/{each}/cmdline").read_bytes())
-    return int(found)
+    """A child of one of the guard's threads; 0: there is none now."""
+    for children in Path(f"/proc/{_guard(own)}/task").glob("*/children"):
+        with suppress(OSError):
+            for each in children.read_text().split():
+                if b"interception.helper" in Path(f"/proc/{each}/cmdline").read_bytes():
+                    return int(each)
+    return 0
 
 
-def _nothing() -> None:
-    return
+Harm: TypeAlias = Callable[[Guarded], Callable[[], None]]
+"""Returns what mends it."""
 
 
-def _killed(which: Callable[[Guarded], int]) -> Callable[[Guarded], Callable[[], None]]:
+def _killed(*which: Callable[[Guarded], int]) -> Harm:
     def harm(own: Guarded) -> Callable[[], None]:
-        os.kill(which(own), signal.SIGKILL)
-        return _nothing
+        for pid in [each(own) for each in which]:
+            os.kill(pid, signal.SIGKILL)
+        return lambda: None
 
     return harm
 
 
-def _hangs(which: Callable[[Guarded], int]) -> Callable[[Guarded], Callable[[], None]]:
+def _on_machine(own: Guarded, *command: str) -> str:
+    inside = ["nsenter", f"--net=/proc/{_gateway(own)}/ns/net", *command]
+    return subprocess.run(inside, capture_output=True, text=True, check=True).stdout
+
+
+def _hangs(which: Callable[[Guarded], int]) -> Harm:
+    """A guard so long that its rules run out, a helper so long that the guard gives it up."""
+
     def harm(own: Guarded) -> Callable[[], None]:
         pid = which(own)
         os.kill(pid, signal.SIGSTOP)
+        if which is _guard:
+            eventually(lambda: "elements" not in _on_machine(own, "nft", "list", "ruleset"))
+        elif which is _helper:
+            eventually(lambda: _helper(own) not in (0, pid))
+            return lambda: None
         return lambda: os.kill(pid, signal.SIGCONT)
 
     return harm
 
 
-def _of_gateway(own: Guarded) -> int:
-    return own.gateway.process.pid
-
-
-def _of_guard(own: Guarded) -> int:
-    return own.guard.process.pid
-
-
+BOTH_KILLED = _killed(_helper, _guard)
 CLOSED = {"brimline.gateway.interception.on.failure": "closed"}
-FAILURES: tuple[tuple[str, dict[str, str], Callable[[Guarded], Callable[[], None]]], ...] = (
-    ("gateway killed", {}, _killed(_of_gateway)),
-    ("gateway hangs", {}, _hangs(_of_gateway)),
-    ("guard killed", {}, _killed(_of_guard)),
-    ("guard hangs", {}, _hangs(_of_guard)),
+FAILURES: tuple[tuple[str, dict[str, str], Harm], ...] = (
+    ("gateway killed", {}, _killed(_gateway)),
+    ("gateway hangs", {}, _hangs(_gateway)),
+    ("guard killed", {}, _killed(_guard)),
+    ("guard hangs", {}, _hangs(_guard)),
     ("helper killed", {}, _killed(_helper)),
     ("helper hangs", {}, _hangs(_helper)),
-    ("gateway hangs, closed", CLOSED, _hangs(_of_gateway)),
+    ("guard and gateway killed", {}, _killed(_guard, _gateway)),
+    ("helper and guard killed", {}, BOTH_KILLED),
+    ("gateway killed, closed", CLOSED, _killed(_gateway)),
+    ("gateway hangs, closed", CLOSED, _hangs(_gateway)),
 )
 
 
@@ -366,45 +415,53 @@ def full_follower(version: str, logs: Path) -> None:
 
 
 def addresses(version: str, logs: Path) -> None:
-    """ACLs by host, connections per address and quotas by address, while clients are turned aside.
+    """ACLs by host, connections per address and quotas of an address, while clients are turned aside.
 
-    The second machine has no broker: it is another client.
+    The second and the third machine have no broker: they are other clients.
     """
     users = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"app": "secret"}, acls=True)
-    most = {**NEVER_LATE, "max.connections.per.ip": "5"}
-    with (
-        NetworkedSandbox(one_broker(version, security=users, properties=most), more=1) as sandbox,
-        ExitStack() as stack,
-    ):
+    many = f"{address(3)}:100,{CLIENTS_ADDRESS}:100"
+    limits = {**NEVER_LATE, "max.connections.per.ip": "5", "max.connections.per.ip.overrides": many}
+    spec = one_broker(version, security=users, properties=limits)
+    with NetworkedSandbox(spec, more=2) as sandbox, as_before(sandbox), ExitStack() as stack:
         own = beside(sandbox, logs, stack, 1)
         create_topic(sandbox, "orders")
-        rule = ACL(
-            "User:app",
-            address(2),
-            ACLOperation.ALL,
-            ACLPermissionType.ALLOW,
-            ResourcePattern(ResourceType.TOPIC, "orders"),
-        )
+        orders = ResourcePattern(ResourceType.TOPIC, "orders")
         with admin_client(sandbox) as client:
-            client.create_acls([rule])
+            client.create_acls([ACL("User:app", address(2), ACLOperation.ALL, ACLPermissionType.ALLOW, orders)])
+        set_quota(sandbox, address(3))
 
-        def written(machine: int | None) -> str:
-            command = [sys.executable, "-c", _WRITER, sandbox.bootstrap_servers]
+        def run(machine: int | None, program: str, *words: str) -> str:
+            command = [sys.executable, "-c", program, sandbox.bootstrap_servers, *words]
             command = command if machine is None else sandbox.network.at(machine, command)
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-        def kept() -> int:
-            host, port = sandbox.broker(1).address.split(":")
-            command = sandbox.network.at(2, [sys.executable, "-c", _MANY, host, port])
-            return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        def decided() -> list[object]:
+            eventually(lambda: run(3, _MANY, "1") == "1")  # its quota has recovered
+            answered = [int(run(machine, _MANY, str(count))) for machine, count in ((3, 30), (2, 9), (None, 30))]
+            by_rate, *by_number = answered
+            print("answered", answered, flush=True)
+            return [run(2, _WRITER), run(None, _WRITER), by_number, 0 < by_rate < 30]
 
-        directly = [written(2), written(None), kept()]
-        assert directly == ["0", "29", 5]
+        directly = decided()
+        assert directly == ["0", "29", [5, 30], True]
         own.gateway.ask("fence", topic="another", reason="a test", by="tester")
         eventually(lambda: phase(own.guard) == "armed")
-        assert [written(2), written(None), kept()] == directly
-        assert int(own.gateway.state()["connections"]["accepted"]) > 5, "they came through the gateway"
+        assert decided() == directly
+        assert int(own.gateway.state()["connections"]["accepted"]) > 60, "they came through the gateway"
         stack.close()
+
+
+def set_quota(sandbox: NetworkedSandbox, host: str) -> None:
+    """One new connection a second from this address."""
+    data = AlterClientQuotasRequest.EntryData
+    entry = data(
+        entity=[data.EntityData(entity_type="ip", entity_name=host)],
+        ops=[data.OpData(key="connection_creation_rate", value=1.0, remove=False)],
+    )
+    with closing(Connection(ClientConfig.from_properties(sandbox.admin_servers))) as connection:
+        deadline = Deadline(timedelta(seconds=PATIENCE_SECONDS))
+        connection.ask(BrokerId(1), AlterClientQuotasRequest(entries=[entry], validate_only=False), deadline)
 
 
 _WRITER = """
@@ -414,20 +471,27 @@ from tests.integration.raw_produce import RawProducer
 with logged_in(sys.argv[1], "app", "secret") as connection:
     print(RawProducer(connection).produce([("orders", 0)])["orders", 0].code)
 """
+# How many of so many connections at once are answered; the broker keeps those that come too fast open for a while.
 _MANY = """
-import socket, sys, time
-kept = [socket.create_connection((sys.argv[1], int(sys.argv[2])), 5) for _ in range(9)]
-time.sleep(3)
-for each in kept:
-    each.setblocking(False)
-def is_open(each):
+import select, socket, sys, time
+from kafka.protocol.metadata import ApiVersionsRequest
+from tests.integration.raw_kafka import request
+host, port = sys.argv[1].split(":")
+waiting = {socket.create_connection((host, int(port)), 30) for _ in range(int(sys.argv[2]))}
+for each in waiting:
     try:
-        return each.recv(1) != b""
-    except BlockingIOError:
-        return True
+        each.sendall(request(ApiVersionsRequest(), 2))
     except OSError:
-        return False
-print(sum(map(is_open, kept)))
+        pass
+answered, give_up_at = [], time.monotonic() + 10
+while waiting and time.monotonic() < give_up_at:
+    for each in select.select(waiting, [], [], 1)[0]:
+        waiting.remove(each)
+        try:
+            answered += [each] if each.recv(1) else []
+        except OSError:
+            pass
+print(len(answered))
 """
 
 
@@ -479,6 +543,103 @@ def neighbours(version: str, logs: Path) -> None:
         later.close()
 
 
+MANY = 5_000
+
+
+class _Idle(asyncio.Protocol):
+    """One connection that asks once, and comes again when it is ended."""
+
+    def __init__(self, clients: "IdleClients") -> None:
+        self._clients = clients
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._clients.question)
+
+    def data_received(self, data: bytes) -> None:
+        self._clients.answered.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._clients.answered.discard(self)
+        self._clients.come_again()
+
+
+class IdleClients:
+    """``MANY`` of them, in a thread of their own; those that are ended come again as clients of Kafka do."""
+
+    def __init__(self, servers: str) -> None:
+        self.answered: set[_Idle] = set()
+        self.question = request(ApiVersionsRequest(), 2)
+        self.ended = 0
+        host, _, port = servers.rpartition(":")
+        self._place = host, int(port)
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        for number in range(MANY):
+            self._loop.call_soon_threadsafe(self._loop.call_later, number / 1000, self._begin)
+
+    def come_again(self) -> None:
+        self.ended += 1
+        self._loop.call_later(random.uniform(0.05, 0.5), self._begin)
+
+    def _begin(self) -> None:
+        self._loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        try:
+            await self._loop.create_connection(lambda: _Idle(self), *self._place)
+        except OSError:
+            self.come_again()
+
+
+def many(version: str, logs: Path) -> None:
+    """Thousands of connections are turned aside and let go: how long it takes, and what gateway and broker need."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    spec = one_broker(version, heap=Bytes(384 * MIB))
+    with NetworkedSandbox(spec) as sandbox, as_before(sandbox), ExitStack() as stack, ExitStack() as clients:
+        own, servers = beside(sandbox, logs, stack, 1), sandbox.bootstrap_servers
+        create_topic_in(sandbox, "orders", *sandbox.broker(1).log_dirs)
+        running = producing(JAVA_4, servers, "orders", partitions=(FULL, HEALTHY), properties=JAVA_4.patience)
+        load = clients.enter_context(running)
+        idle = IdleClients(servers)
+        for is_on in (True, False, True, False):
+            eventually(lambda: len(idle.answered) == MANY)
+            load.wait_for_acks(20)
+            spent, memory, ended, begin = _spent(own), _resident(own), idle.ended, time.monotonic()
+            own.gateway.ask("fence" if is_on else "unfence", topic="another", reason="a test", by="tester")
+            wanted = ("armed", MANY) if is_on else ("idle", 0)
+            eventually(lambda: phase(own.guard) == wanted[0])  # noqa: B023 (called at once)
+            eventually(lambda: (proxied(own.gateway) >= MANY) == is_on and len(idle.answered) == MANY)  # noqa: B023
+            seconds = time.monotonic() - begin
+            load.wait_for_acks(20)
+            print(
+                f"{MANY} connections, {wanted[0]}: {seconds:.1f} s, each ended {(idle.ended - ended) / MANY:.2f} times;"
+                f" the gateway takes {(_resident(own) - memory) / MIB:+.0f} MiB, the broker's CPU"
+                f" {_spent(own) - spent:.1f} s; a producer's longest gap {longest_gap(load, HEALTHY, begin):.2f} s",
+                flush=True,
+            )
+        load.stop()
+        _verify(sandbox, [load])
+        stack.close()
+
+
+def _resident(own: Guarded) -> int:
+    return int(Path(f"/proc/{_gateway(own)}/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def _spent(own: Guarded) -> float:
+    """Seconds of CPU of the broker: the JVM on the gateway's machine."""
+    machine = Path(f"/proc/{_gateway(own)}/ns/net").readlink()
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and (entry / "ns/net").readlink() == machine:
+                name, words = (entry / "stat").read_text().split("(")[1].rsplit(")", 1)
+                if name == "java":
+                    return sum(map(int, words.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    raise AssertionError("the broker has no process")
+
+
 SCENARIOS: dict[str, Callable[[str, Path], None]] = {
     "everyone": everyone,
     "tls": tls,
@@ -486,6 +647,7 @@ SCENARIOS: dict[str, Callable[[str, Path], None]] = {
     "full_follower": full_follower,
     "addresses": addresses,
     "neighbours": neighbours,
+    "many": many,
 }
 
 

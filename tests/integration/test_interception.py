@@ -51,7 +51,7 @@ def test_three_brokers_and_every_client_ten_rounds(version: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scenario", ["tls", "failures", "addresses", "neighbours"])
+@pytest.mark.parametrize("scenario", ["tls", "failures", "addresses", "neighbours", "many"])
 def test_on_machines(scenario: str) -> None:
     run_inside(scenario, "4.3.1", ON_MACHINES, patience=8.0)
 

@@ -91,7 +91,8 @@ def next_look(readings: Sequence[UsableAt], distance: Bytes | None, pace: Pace) 
 def look_before_it_runs_out(readings: Sequence[UsableAt], distance: Bytes, pace: Pace) -> float:
     """The same where passing the limit unseen costs the broker its life: no burst out of a calm gets past it either.
 
-    ``distance`` is what may be written before the ballast must be given back.
+    ``distance`` is what may be written before the ballast must be given back, or before the limit where no gateway is
+    in the path to see a burst (interception).
     """
     wait = next_look(readings, distance, pace)
     if not pace.fast or distance < 0:

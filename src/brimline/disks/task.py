@@ -105,12 +105,16 @@ NO_RESERVE = Bytes(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSettings:
-    """``reserve``: usable bytes below which a ballast is given back; like a limit it is neared with frequent looks."""
+    """``reserve``: usable bytes below which a ballast is given back; like a limit it is neared with frequent looks.
+
+    ``is_alone``: no gateway sees what is written (interception), so a burst out of a calm is found by looking alone.
+    """
 
     limits: DiskLimits
     pace: Pace
     stall_timeout: float
     reserve: Bytes = NO_RESERVE
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +251,8 @@ class DiskTask:
 
     def _next_look(self, readings: list[UsableAt], space: Space | None, distance: Bytes | None) -> float:
         wait = next_look(readings, distance, self.settings.pace)
+        if self.settings.is_alone and distance is not None:
+            wait = look_before_it_runs_out(readings, distance, self.settings.pace)
         if space is None or not self.settings.reserve:
             return wait
         until_reserve = Bytes(space.usable - self.settings.reserve)

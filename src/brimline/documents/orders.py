@@ -123,7 +123,7 @@ class AddressLimitsOrder(GatewayOrder):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterceptedWanted(GatewayOrder):
     """Whether it is there, and on which ports of its own it waits for clients of the broker's ports. ``let_go``: it
-    ends the connections that it has, each between two requests. ``begins``: clients went past it until now."""
+    ends some of its connections, each between two requests. ``begins``: clients went past it until now."""
 
     OP: ClassVar[str] = "intercepted"
     let_go: bool = False

@@ -42,7 +42,7 @@ def _of_broker(state: GuardState) -> Iterator[Trouble]:
     if state.gateway is not None and state.gateway.state is None:
         yield Trouble(word="GATEWAY DOWN")
     if state.interception is not None and state.interception.failure is not None:
-        yield Trouble(word="NO INTERCEPTION", what="a full disk refuses nothing")
+        yield Trouble(word="NO INTERCEPTION", what="writes to a full disk are not refused")
     if state.guard.dead_tasks:
         yield Trouble(word="TASK DEAD", what=", ".join(state.guard.dead_tasks))
 

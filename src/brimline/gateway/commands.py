@@ -38,6 +38,8 @@ from brimline.settings.config import GuardConfig
 
 Json = Mapping[str, Any]
 Given = TypeVar("Given", bound=orders.GatewayOrder)
+_LET_GO_AT_ONCE = 500
+"""Connections that one order of the guard ends; it comes five times a second. Not all: they reconnect at once."""
 
 
 class GatewayCommands:
@@ -161,7 +163,7 @@ class GatewayCommands:
 
     def _intercepted(self, order: orders.InterceptedWanted) -> Json:
         if order.let_go:
-            self._forwarder.loop.call_soon_from_thread(self._forwarder.let_go)
+            self._forwarder.loop.call_soon_from_thread(lambda: self._forwarder.let_go(_LET_GO_AT_ONCE))
         if order.begins:
             self._forwarder.loop.call_soon_from_thread(self._memory.forget_all)
         ports = {

@@ -69,8 +69,8 @@ def taking_aside() -> tuple[socket.socket, ...]:
         return own_ports(CLIENT_MARK)
     except OSError as problem:
         raise BadInput(
-            f"{keys.INTERCEPTION.name}: the gateway cannot take connections that are turned aside "
-            f"({problem.strerror}): it needs CAP_NET_RAW"
+            f"{keys.INTERCEPTION.name}: the gateway cannot accept intercepted connections ({problem.strerror}): "
+            "it needs CAP_NET_RAW"
         ) from problem
 
 

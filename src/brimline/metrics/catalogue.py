@@ -384,13 +384,13 @@ REPLICATION_THROUGH_GATEWAY = _gauge(
 )
 INTERCEPTION = _gauge(
     "interception",
-    "1 for the phase that interception is in, else 0: idle (clients go to the broker directly), arming, armed (they "
-    "are turned aside to the gateway) or draining.",
+    "1 for the current phase of interception, else 0: idle (clients connect to the broker directly), arming, armed "
+    "(they go through the gateway) or draining.",
     ("phase",),
 )
-INTERCEPTION_FAILED = _gauge("interception_failed", "1 while clients cannot be turned aside to the gateway, else 0.")
-INTERCEPTION_ARMINGS = _counter("interception_armings", "How often clients were turned aside to the gateway.")
-INTERCEPTION_CUT = _counter("interception_connections_cut", "Connections that were ended for it.")
+INTERCEPTION_FAILED = _gauge("interception_failed", "1 while clients cannot be intercepted, else 0.")
+INTERCEPTION_ARMINGS = _counter("interception_armings", "How often clients were sent to the gateway.")
+INTERCEPTION_CUT = _counter("interception_connections_cut", "Connections closed by interception.")
 GATEWAY_START_TIME = _gauge("gateway_start_time_seconds", "When the gateway started, in Unix time.", unit="seconds")
 GATEWAY_CONNECTIONS = _gauge(
     "gateway_connections", "Client connections that are open now, by the listener that they came to.", ("listener",)

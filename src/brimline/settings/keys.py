@@ -381,9 +381,9 @@ INTERCEPTION = Key(
     choices=(OFF, TPROXY),
     reloadable=False,
     sentence=(
-        "tproxy: clients talk to the broker directly, and the kernel turns them aside to the gateway only while a disk "
-        "is near its limit or full; no listener, no advertised address and no restart of the broker is needed. off: "
-        "the gateway is where listeners and advertised.listeners send clients."
+        "tproxy: clients connect to the broker directly. Only while a disk is near its limit or full, the kernel sends "
+        "them to the gateway; no listener, advertised address or broker restart is needed. off: clients reach the "
+        "gateway by listeners and advertised.listeners."
     ),
 )
 INTERCEPTION_PERCENT = Key(
@@ -391,14 +391,14 @@ INTERCEPTION_PERCENT = Key(
     kind=KeyKind.INT,
     default=5,
     high=100,
-    sentence="Clients are turned aside when less than this part of a volume is left until its limit.",
+    sentence="Clients go through the gateway while less than this percentage of a volume is left until its limit.",
 )
 INTERCEPTION_SECONDS = Key(
     name="brimline.gateway.interception.arm.seconds",
     kind=KeyKind.INT,
     default=10,
     high=86_400,
-    sentence="Or when its limit will be reached within this time at the present fill rate.",
+    sentence="Or while the limit is this many seconds away at the present fill rate.",
 )
 INTERCEPTION_DISARM = Key(
     name="brimline.gateway.interception.disarm.seconds",
@@ -406,7 +406,7 @@ INTERCEPTION_DISARM = Key(
     default=60,
     low=1,
     high=86_400,
-    sentence="How long there must be room before clients go to the broker directly again.",
+    sentence="How long there must be room before clients connect to the broker directly again.",
 )
 INTERCEPTION_FAILURE = Key(
     name="brimline.gateway.interception.on.failure",
@@ -414,8 +414,8 @@ INTERCEPTION_FAILURE = Key(
     default=OPEN,
     choices=(OPEN, CLOSED),
     sentence=(
-        "A disk is full, and the gateway does not answer for five seconds. open: clients go to the broker directly, "
-        "which may fill its disk to the end; closed: new connections are refused until the gateway answers."
+        "What happens when a disk is full and the gateway does not answer for five seconds. open: clients connect to "
+        "the broker directly, which may fill its disk; closed: new connections are refused until the gateway answers."
     ),
 )
 GATEWAY_MAX_CONNECTIONS = Key(

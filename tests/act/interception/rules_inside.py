@@ -115,7 +115,7 @@ def main() -> None:
     for each in sockets:
         serve("gateway", each)
     own = {PORT: sockets[0].getsockname()[1]}
-    rules = HelperLink(1)
+    rules = HelperLink(1, [PORT])
 
     direct, heard = dialled()
     assert heard == "broker sees 127.0.0.1"
@@ -143,6 +143,11 @@ def main() -> None:
     assert is_reset(second)
     assert rules.count() == (0, 4)
 
+    # What is not renewed runs out; renewed late, it is there again.
+    eventually(lambda: dialled()[1].startswith("broker"))
+    rules.say(armed=True, held=False)
+    assert dialled()[1].startswith("gateway")
+
     # Refused where no gateway takes them; spared addresses are not touched.
     rules.say(armed=False, held=True)
     assert is_refused()
@@ -155,9 +160,12 @@ def main() -> None:
 
     rules.disarm()
     assert dialled("::1")[1].startswith("broker")
+    assert rules.close()[0] > 0
+    assert "fwmark" in laid(), "the broker's answers to those that go on would leave the machine"
     for still in (upstream, aside, aside6, spared):
         still.sendall(b"goes on")
-    rules.close()
+    assert rules.cut(marked=True, most=100) > 0
+    assert rules.close() == (0, False)
     assert laid() == before
 
     # Own fetches, on their way out: met by the gateway under the leader's address; others' ports are left alone.
@@ -182,6 +190,8 @@ def main() -> None:
     assert rules.cut(marked=False, most=10) == 1
     assert is_reset(before_it)
     fetching.sendall(b"goes on")
+    onward.close()
+    rules.cut(marked=True, most=100)
     rules.close()
     leader.kill()
     leader.wait()

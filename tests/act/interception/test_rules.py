@@ -1,12 +1,17 @@
 """Rules in a real kernel: who is turned aside, who is not, and that nothing is left."""
 
+import socket
 import subprocess
 import sys
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
+from brimline.act.interception.link import HelperLink
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
-from brimline.act.interception.ruleset import Aside, foreign_rules, made, said_again
+from brimline.act.interception.ruleset import SECONDS, Aside, foreign_rules, made, said_again
 from tests.namespaces import needs_network_namespaces
 from tests.waiting import PATIENCE_SECONDS
 
@@ -20,7 +25,7 @@ def test_connections_are_turned_aside_cut_refused_and_spared_and_nothing_is_left
 
 
 def test_what_is_missing_is_one_sentence() -> None:
-    with pytest.raises(InterceptionFailed, match=r"^libnothere.so is not installed \(Debian: libnftables1"):
+    with pytest.raises(InterceptionFailed, match=r"^libnothere.so is not installed: apt install nftables"):
         Nftables("libnothere.so")
 
 
@@ -30,13 +35,13 @@ def test_a_helper_without_its_right_says_so_and_the_guard_may_ask_again() -> Non
         "from brimline.act.interception.link import HelperLink\n"
         "from brimline.act.interception.nftables import InterceptionFailed\n"
         "for _ in range(2):\n"
-        "    try:\n        HelperLink(1).open({9092: 40001}, [])\n"
+        "    try:\n        HelperLink(1, [9092]).open({9092: 40001}, [])\n"
         "    except InterceptionFailed as error:\n        print(error)\n"
     )
     without = ["setpriv", "--bounding-set=-net_admin"]
     done = subprocess.run([*without, sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    refused = "the kernel refuses its rules: CAP_NET_ADMIN is needed in this network namespace"
+    refused = "the kernel refuses the nftables rules: CAP_NET_ADMIN is needed, or another helper holds the table"
     assert done.stdout.splitlines() == [refused, refused]
 
 
@@ -55,6 +60,29 @@ def test_what_is_said_again_lasts_some_seconds_and_what_is_not_wanted_goes() -> 
 
     assert lines[-1] == "delete element inet brimline_7 held { 9092 }"
     assert lines[2] == "add element inet brimline_7 armed { 9092 timeout 3s }"
+    full = said_again(Aside(node_id=7, ports={9092: 1}), armed=True, held=True, fetches=False).splitlines()
+    assert full[2] == "add element inet brimline_7 armed { 9092 timeout 9s }", "direct clients fill a full disk"
+
+
+def test_a_helper_that_is_slow_is_waited_for_and_one_that_has_ended_is_not(tmp_path: Path) -> None:
+    service = socket.create_server(str(tmp_path / "helper"), family=socket.AF_UNIX)
+    rules = HelperLink(1, [9092], tmp_path / "helper")
+
+    def answer_late_then_end() -> None:
+        line, _ = service.accept()
+        with line:
+            line.recv(1000)
+            time.sleep(SECONDS)  # so long that rules of a disk with room have run out
+            line.sendall(b"{}\n")
+            line.recv(1000)
+
+    helper = threading.Thread(target=answer_late_then_end)
+    helper.start()
+    rules.say(armed=True, held=True)
+    with pytest.raises(InterceptionFailed, match="it has ended"):
+        rules.say(armed=True, held=True)
+    helper.join()
+    service.close()
 
 
 # As nft 1.0.6 lists what iptables-nft, docker and we have made.

@@ -687,6 +687,17 @@ def test_draining_ends_idle_connections_at_once(gateway: Running) -> None:
         eventually(lambda: gateway.closed == {"closed": 2})
 
 
+def test_clients_that_go_back_to_the_broker_are_let_go_some_at_a_time(gateway: Running) -> None:
+    with Client(gateway.address) as first, Client(gateway.address) as second:
+        first.ask()
+        second.ask()
+        gateway.inside(lambda: gateway.forwarder.let_go(1))
+        assert first.read_to_end() == b""
+        second.ask()
+        gateway.inside(lambda: gateway.forwarder.let_go(1))
+        assert second.read_to_end() == b""
+
+
 def test_draining_lets_what_is_under_way_come_to_its_end() -> None:
     go_on = threading.Event()
 

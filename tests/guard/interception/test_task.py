@@ -34,6 +34,7 @@ class RulesInMemory:
         self.spared: Sequence[str] = ()
         self.leaders: Sequence[tuple[str, int]] = ()
         self.refusal: str | None = None
+        self.closed, self.is_used = 0, False
 
     def open(
         self,
@@ -66,8 +67,10 @@ class RulesInMemory:
     def disarm(self) -> None:
         self.armed = self.held = self.fetches = self.is_open = False
 
-    def close(self) -> None:
+    def close(self) -> tuple[int, bool]:
         self.disarm()
+        self.closed += 1
+        return self.marked, self.is_used
 
 
 class Tasked:
@@ -92,6 +95,10 @@ class Tasked:
         while self.clock.seconds() < until:
             self.clock.tick(max(self.task.step(), 0.001))
         return self.task.report
+
+
+def said(report: InterceptionReport, free: int | None = None, settings: InterceptionSettings = SETTINGS) -> str:
+    return interception_sentence(report, free, settings)
 
 
 def test_nobody_is_turned_aside_while_there_is_room() -> None:
@@ -144,7 +151,45 @@ def test_a_gateway_that_is_gone_keeps_nobody_from_a_disk_with_room() -> None:
 
     report = tasked.run(1.0)
     assert (report.phase, tasked.rules.is_open, tasked.rules.marked) == (Phase.IDLE, False, 0)
-    assert "the gateway does not answer: clients go to the broker directly" in interception_sentence(report)
+    assert "the gateway does not answer: clients connect to the broker directly" in said(report)
+
+
+def test_a_gateway_that_is_gone_while_a_disk_is_full_is_told_with_the_bytes_that_are_left() -> None:
+    tasked = Tasked()
+    tasked.need = Need.FULL
+    tasked.run(2.0)
+    tasked.gateway.is_silent = True
+
+    lost = tasked.run(1.0)
+    direct = "clients connect to the broker directly with 10.0 MiB free; start it (brimline gateway)"
+    assert f"new connections are refused for 5 s, then {direct}" in said(lost, 10 << 20)
+    assert "new connections are refused until it does; start it" in said(
+        lost, 10 << 20, InterceptionSettings(is_closed=True)
+    )
+    assert said(tasked.run(5.0), 10 << 20) == f"the gateway does not answer: {direct}"
+
+
+def test_whom_an_earlier_guard_turned_aside_is_let_go_or_turned_aside_on() -> None:
+    tasked = Tasked()
+    tasked.rules.marked = 8
+    assert tasked.run(1.0).phase is Phase.DRAINING
+    assert tasked.gateway.let_go > 0
+    tasked.rules.marked = 0
+    assert tasked.run(1.0).phase is Phase.IDLE
+
+    others = Tasked()
+    others.rules.is_used = True
+    others.run(2.0)
+    others.rules.is_used = False
+    others.run(2.0)
+    closed = others.rules.closed
+    assert (others.run(2.0).phase, others.rules.closed) == (Phase.IDLE, closed), "routes were removed in the end"
+    assert closed > 2
+
+    full = Tasked()
+    full.rules.marked, full.need = 8, Need.FULL
+    assert full.run(2.0).phase is Phase.ARMED
+    assert (full.gateway.let_go, full.rules.marked) == (0, 8)
 
 
 def test_before_the_other_brokers_are_known_nobody_is_turned_aside() -> None:
@@ -157,8 +202,10 @@ def test_before_the_other_brokers_are_known_nobody_is_turned_aside() -> None:
 def test_what_the_kernel_refuses_is_told_and_tried_again() -> None:
     tasked = Tasked()
     tasked.need, tasked.rules.refusal = Need.FULL, "CAP_NET_ADMIN is needed"
-    assert tasked.task.step() == RETRY
-    assert "CAP_NET_ADMIN" in interception_sentence(tasked.task.report)
+    waits = [tasked.task.step() for _ in range(3)]
+    assert waits == [0.0, RETRY, RETRY], "a helper that has gone is replaced at once; what fails again can wait"
+    assert "CAP_NET_ADMIN" in said(tasked.task.report)
+    assert {each.phase for each in tasked.reports} == {Phase.IDLE}, "it never said that clients are turned aside"
 
     tasked.rules.refusal = None
     report = tasked.run(2.0)

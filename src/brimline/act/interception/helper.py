@@ -4,20 +4,23 @@ It knows a few words and nothing of Kafka. One JSON object a line, from whoever 
 
     {"do": "open", "node": 1, "ports": {"9092": 40001}, "spared": [],
      "leaders": [["10.0.0.2", 9094]], "for_fetches": 40002}            rules that turn nobody aside yet
-    {"do": "say", "armed": true, "held": false, "fetches": false}      for three seconds, who is turned aside
+    {"do": "say", "armed": true, "held": false, "fetches": false}      for some seconds, who is turned aside
     {"do": "cut", "marked": false, "most": 250}                        ends connections → {"cut": 250}
     {"do": "count"}                                                    → {"direct": 17, "marked": 40}
     {"do": "disarm"}                                                   no rules; what was turned aside goes on
-    {"do": "close"}                                                    as it was before
+    {"do": "close", "ports": [9092]}                                   as it was before → {"left": 2, …}
 
-It ends when its input does; the kernel removes the table with it, however it ends. ``python -m … --sweep`` removes what
-is left of one that was killed.
+Routes stay as long as a connection passes through a gateway: without them the broker's answers would leave the machine.
+
+It removes its rules when its input ends, and itself ends when nobody needs the routes or another helper has come; the
+kernel removes the table with it, however it ends. ``python -m … --sweep`` removes what is left of one that was killed.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import ip_address
 from typing import Any, TextIO
 
@@ -32,12 +35,15 @@ Json = Mapping[str, Any]
 _FIRST_PORT = 1024
 """Below it are the machine's own services: no broker is there."""
 _ANY_TABLE = "table inet brimline_"
+_ANY_PORT = 0
+_LOOK_AGAIN_SECONDS = 0.5
 _MARKS = (MARK, CLIENT_MARK)
 
 
 class HeldRules:
     def __init__(self) -> None:
         self._aside: Aside | None = None
+        self._ports: Collection[int] = ()
         self._is_made = False
         self._is_switch_ours = True
         self._turns_fetches = False
@@ -63,11 +69,11 @@ class HeldRules:
         )
         named = (*wanted.ports, *wanted.ports.values(), *(port for _, port in wanted.leaders))
         if any(port < _FIRST_PORT for port in (*named, wanted.for_fetches or _FIRST_PORT)):
-            raise InterceptionFailed(f"ports below {_FIRST_PORT} are not turned aside")
+            raise InterceptionFailed(f"ports below {_FIRST_PORT} are not intercepted")
         if wanted != self._aside or not self._is_made:
             before = removed(self._open.node_id) if self._is_made else ""
             self._nftables.run(before + made(wanted))
-            self._aside, self._is_made = wanted, True
+            self._aside, self._ports, self._is_made = wanted, tuple(wanted.ports), True
             self._is_switch_ours = routes.lay()
         return {}
 
@@ -90,32 +96,36 @@ class HeldRules:
             self._is_made = self._turns_fetches = False
         return {}
 
-    def close(self) -> Json:
+    def close(self, ports: Collection[int] = ()) -> Json:
+        """``left``: connections that pass through a gateway at these ports; ``is_used``: so that routes stay."""
         self.disarm()
-        self._aside = None
-        if _ANY_TABLE not in self._nftables.run("list tables"):
+        self._aside, self._ports = None, tuple(map(int, ports))
+        marked = [each for each in self._sockets.at({_ANY_PORT}) if each.mark in _MARKS]
+        is_alone = _ANY_TABLE not in self._nftables.run("list tables")
+        if is_alone and not marked:
             routes.sweep(restore_switch=self._is_switch_ours)
-        return {}
+        return {"left": sum(each.own_port in self._ports for each in marked), "is_used": is_alone and bool(marked)}
 
     @property
     def _open(self) -> Aside:
         if self._aside is None:
-            raise InterceptionFailed("nothing is open")
+            raise InterceptionFailed("no ports were given (open)")
         return self._aside
 
     def _direct_and_marked(self) -> tuple[list[Connected], list[Connected]]:
-        there = {port for _, port in self._open.leaders}
-        found = self._sockets.at({*self._open.ports, *there})
+        leaders, spared = (self._aside.leaders, self._aside.spared) if self._aside else ((), ())
+        there = {port for _, port in leaders}
+        found = self._sockets.at({*self._ports, *there})
         marked = [each for each in found if each.mark in _MARKS]
-        ours = (each for each in found if each.mark not in _MARKS and each.own[1] in self._open.ports)
-        direct = [each for each in ours if each.peer[0] not in self._open.spared]
+        ours = (each for each in found if each.mark not in _MARKS and each.own_port in self._ports)
+        direct = [each for each in ours if not spared or each.peer[0] not in spared]
         if self._turns_fetches:
             # The other side of a fetch that was turned aside is the gateway's socket, under the leader's address.
             met = {(each.peer, each.own) for each in marked}
             direct += [
                 each
                 for each in self._sockets.towards(there)
-                if each.peer in self._open.leaders
+                if each.peer in leaders
                 and each.user == self._open.fetcher
                 and each.mark not in _MARKS
                 and (each.own, each.peer) not in met
@@ -126,7 +136,7 @@ class HeldRules:
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m brimline.act.interception.helper",
-        description="Holds the rules that turn clients of a broker aside to its gateway. Started by the guard.",
+        description="Holds the nftables rules that send clients of a broker to its gateway. Started by the guard.",
     )
     parser.add_argument("--sweep", action="store_true", help="remove what a killed one has left, and end")
     options = parser.parse_args(words)
@@ -159,9 +169,10 @@ def serve(holder: HeldRules, orders: TextIO, answers: TextIO) -> int:
         except InterceptionFailed as error:
             answer = {"error": str(error)}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            answer = {"error": f"not understood: {error!r}"}
+            answer = {"error": f"order not understood: {error!r}"}
         print(json.dumps(answer), file=answers, flush=True)
-    holder.close()
+    while holder.close()["is_used"]:
+        time.sleep(_LOOK_AGAIN_SECONDS)
     return 0
 
 

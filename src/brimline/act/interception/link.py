@@ -13,14 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
-from brimline.act.interception.ruleset import ForeignRule, foreign_rules
+from brimline.act.interception.ruleset import SECONDS_WHILE_FULL, ForeignRule, foreign_rules
 from brimline.documents.codec import read_json
 
-_PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = float(SECONDS_WHILE_FULL)
+"""As long as its rules may last without it. To give the helper up removes them: no sooner than they end by themselves.
+One that answers later than it should renews them, even those that have run out."""
+_TO_END_SECONDS = 2.0
 _NET_ADMIN = 1 << 12
 _CHUNK = 1 << 16
 Leaders: TypeAlias = Sequence[tuple[str, int]]
@@ -34,12 +38,11 @@ def why_not_here(service: Path) -> str | None:
     except InterceptionFailed as error:
         return str(error)
     if shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
-        return "the command ip is not installed (Debian: iproute2)"
+        return "ip is not installed: apt install iproute2"
     if service.exists() or _capabilities() & _NET_ADMIN:
         return None
     return (
-        f"this user has no CAP_NET_ADMIN, and no helper of its own waits at {service}: start "
-        "brimline-interception.socket (deploy/systemd)"
+        f"no CAP_NET_ADMIN, and no helper at {service}: systemctl start brimline-interception.socket (deploy/systemd)"
     )
 
 
@@ -63,9 +66,10 @@ def _capabilities() -> int:
 
 
 class HelperLink:
-    def __init__(self, node_id: int, service: Path | None = None) -> None:
-        """``service``: the socket of the helper's own unit."""
+    def __init__(self, node_id: int, ports: Collection[int], service: Path | None = None) -> None:
+        """``ports``: the broker's, for clients. ``service``: the socket of the helper's own unit."""
         self._node_id = node_id
+        self._ports = tuple(ports)
         self._service = service
         self._line: socket.socket | None = None
         self._child: subprocess.Popen[bytes] | None = None
@@ -101,15 +105,20 @@ class HelperLink:
         self._ask("disarm")
         self._opened = None
 
-    def close(self) -> None:
-        """As if there had never been any rules; the helper stays."""
-        self._ask("close")
+    def close(self) -> tuple[int, bool]:
+        """As if there had never been any rules. Returns how many connections still pass through the gateway, which go
+        on, and whether routes stay for them or for others."""
+        answer = self._ask("close", ports=self._ports)
         self._opened = None
+        return int(answer["left"]), bool(answer["is_used"])
 
     def end(self) -> None:
-        """With the helper."""
+        """With the helper, which ends as soon as nobody passes through the gateway any more."""
         if self._line is not None:
-            self._hang_up()
+            self._line.close()
+        if self._child is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(_TO_END_SECONDS)
 
     def _ask(self, word: str, **more: object) -> Mapping[str, Any]:
         try:
@@ -118,7 +127,7 @@ class HelperLink:
             answer = read_json(object, _read_line(line))
         except (OSError, ValueError) as error:
             self._hang_up()
-            raise InterceptionFailed(f"its helper does not answer: {error}") from error
+            raise InterceptionFailed(f"the helper does not answer: {error}") from error
         if not isinstance(answer, dict) or "error" in answer:
             raise InterceptionFailed(str(answer["error"] if isinstance(answer, dict) else answer))
         return dict(answer)
@@ -126,12 +135,12 @@ class HelperLink:
     def _connected(self) -> socket.socket:
         if self._line is None:
             self._line = self._called() if self._service is not None and self._service.exists() else self._started()
-            self._line.settimeout(_PATIENCE_SECONDS)
+            self._line.settimeout(PATIENCE_SECONDS)
         return self._line
 
     def _called(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        line.settimeout(_PATIENCE_SECONDS)
+        line.settimeout(PATIENCE_SECONDS)
         line.connect(str(self._service))
         return line
 
@@ -148,20 +157,17 @@ class HelperLink:
             self._line.close()
             self._line = None
         if self._child is not None:
-            try:
-                self._child.wait(_PATIENCE_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
+            self._child.kill()
+            self._child.wait()
             self._child = None
 
 
 def _read_line(line: socket.socket) -> bytes:
-    read, give_up_at = bytearray(), time.monotonic() + _PATIENCE_SECONDS
+    read, give_up_at = bytearray(), time.monotonic() + PATIENCE_SECONDS
     while not read.endswith(b"\n"):
         ready, _, _ = select.select([line], [], [], max(give_up_at - time.monotonic(), 0.0))
         more = line.recv(_CHUNK) if ready else b""
         if not more:
-            raise OSError("it says nothing" if not ready else "it has ended")
+            raise OSError(f"silent for {PATIENCE_SECONDS:.0f} s" if not ready else "it has ended")
         read += more
     return bytes(read)

@@ -17,7 +17,7 @@ class Nftables:
         try:
             self._library = ctypes.CDLL(library)
         except OSError as error:
-            raise InterceptionFailed(f"{library} is not installed (Debian: libnftables1, it comes with nft)") from error
+            raise InterceptionFailed(f"{library} is not installed: apt install nftables") from error
         for name, result in (
             ("nft_ctx_new", ctypes.c_void_p),
             ("nft_ctx_get_error_buffer", ctypes.c_char_p),
@@ -44,5 +44,5 @@ class Nftables:
 def _first_line(said: str) -> str:
     line = said.strip().partition("\n")[0].rpartition("Error: ")[2]
     if "Operation not permitted" in line:
-        return "the kernel refuses its rules: CAP_NET_ADMIN is needed in this network namespace"
-    return f"the kernel refuses its rules: {line}" if line else "the kernel refuses its rules and does not say why"
+        return "the kernel refuses the nftables rules: CAP_NET_ADMIN is needed, or another helper holds the table"
+    return f"the kernel refuses the nftables rules: {line or 'no reason given'}"

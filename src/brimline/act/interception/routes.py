@@ -62,7 +62,7 @@ def _ip(*words: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=True)
     except FileNotFoundError as error:
-        raise InterceptionFailed("the command ip is not installed (Debian: iproute2)") from error
+        raise InterceptionFailed("ip is not installed: apt install iproute2") from error
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = (getattr(error, "stderr", "") or "").strip().partition("\n")[0]
         raise InterceptionFailed(f"{' '.join(command)}: {said or error}") from error

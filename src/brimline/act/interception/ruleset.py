@@ -22,7 +22,9 @@ from ipaddress import ip_address
 from brimline.decide.interception import CLIENT_MARK, FETCH_MARK, MARK
 
 SECONDS = 3
-"""So long an element stays that is not said again."""
+"""How long an element stays that is not renewed. Whatever hangs, clients go to the broker directly after that."""
+SECONDS_WHILE_FULL = 3 * SECONDS
+"""The same while a disk is full. Longer: a machine short of CPU renews late, and direct clients fill a full disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +95,18 @@ def _family(address: str) -> str:
 
 
 def said_again(aside: Aside, *, armed: bool, held: bool, fetches: bool) -> str:
-    """For some seconds more; what is none of these is taken out."""
+    """For some seconds more, and again where they have run out; what is none of these is taken out."""
     lines = []
+    seconds = SECONDS_WHILE_FULL if held else SECONDS
     own, there = aside.ports.keys(), {port for _, port in aside.leaders}
     for name, is_wanted, ports in (("armed", armed, own), ("held", held, own), ("fetches", fetches, there)):
         where = f"element inet {table_name(aside.node_id)} {name}"
         for port in sorted(ports):
             # Adding what is there would not make it last longer; removing what is not there would fail.
-            lines.append(f"add {where} {{ {port} timeout {SECONDS}s }}")
+            lines.append(f"add {where} {{ {port} timeout {seconds}s }}")
             lines.append(f"delete {where} {{ {port} }}")
             if is_wanted:
-                lines.append(f"add {where} {{ {port} timeout {SECONDS}s }}")
+                lines.append(f"add {where} {{ {port} timeout {seconds}s }}")
     return "\n".join(lines)
 
 

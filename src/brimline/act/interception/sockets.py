@@ -41,12 +41,21 @@ class Connected:
     """One side of a connection, as the kernel names it."""
 
     family: int
-    own: tuple[str, int]
-    peer: tuple[str, int]
+    own_port: int
     user: int
     mark: int
     place: bytes
     """Both ends and the kernel's cookie, as it wants them back."""
+
+    # Not read before they are asked for: of thousands that are listed again and again, few are.
+    @property
+    def own(self) -> tuple[str, int]:
+        return _address(self.family, _PLACE.unpack_from(self.place)[2]), self.own_port
+
+    @property
+    def peer(self) -> tuple[str, int]:
+        _, port, _, address = _PLACE.unpack_from(self.place)
+        return _address(self.family, address), port
 
 
 class SocketDiagnosis:
@@ -79,7 +88,7 @@ class SocketDiagnosis:
             if kind == _ERROR:
                 code = -struct.unpack_from("=i", body)[0]
                 if code and code != errno.ENOENT:
-                    raise InterceptionFailed(f"the kernel does not end connections: {os.strerror(code)}")
+                    raise InterceptionFailed(f"the kernel cannot close connections (sock_diag): {os.strerror(code)}")
                 return not code
         return False
 
@@ -113,7 +122,7 @@ class SocketDiagnosis:
 def _connected(body: bytes) -> Connected:
     family, _, _, _ = _STATE.unpack_from(body)
     place = body[_STATE.size : _STATE.size + _PLACE.size + _AFTER_PLACE.size]
-    port, peers_port, own, peer = _PLACE.unpack_from(place)
+    (port,) = struct.unpack_from("!H", place)
     (user,) = struct.unpack_from("=I", body, _UID_AT)
     mark, at = 0, _BEFORE_ATTRIBUTES
     while at + _ATTRIBUTE.size <= len(body):
@@ -121,14 +130,7 @@ def _connected(body: bytes) -> Connected:
         if kind == _MARK and size >= _ATTRIBUTE.size + 4:
             mark = struct.unpack_from("=I", body, at + _ATTRIBUTE.size)[0]
         at += max((size + 3) & ~3, _ATTRIBUTE.size)
-    return Connected(
-        family=family,
-        own=(_address(family, own), port),
-        peer=(_address(family, peer), peers_port),
-        user=user,
-        mark=mark,
-        place=place,
-    )
+    return Connected(family, port, user, mark, place)
 
 
 def _address(family: int, raw: bytes) -> str:

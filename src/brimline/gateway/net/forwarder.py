@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from brimline.gateway.counters import Counters
 from brimline.gateway.net.account import Account
@@ -130,9 +131,9 @@ class Forwarder:
         else:
             self._finish_draining()
 
-    def let_go(self) -> None:
-        """End every connection that there is now between two requests."""
-        for connection in list(self._connections):
+    def let_go(self, most: int | None = None) -> None:
+        """End the connections that there are now, each between two requests; ``most``: only so many of them."""
+        for connection in list(islice((each for each in self._connections if not each.is_draining), most)):
             connection.is_draining = True
             connection.look_again()
 

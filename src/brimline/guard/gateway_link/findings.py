@@ -100,8 +100,8 @@ def _explain_fronted(fronted: FrontedListener, config: GuardConfig) -> Iterator[
     if fronted.is_intercepted:
         yield gateway_finding(
             Weight.FINE,
-            f"{name}: clients talk to the broker on port {fronted.upstream.port} directly, and are turned aside to the "
-            f"gateway when a disk is near its limit ({fronted.client_protocol.value})",
+            f"{name}: clients connect to the broker on port {fronted.upstream.port} ({fronted.client_protocol.value}), "
+            "and go through the gateway while a disk is near its limit",
         )
         return
     yield gateway_finding(

@@ -16,7 +16,7 @@ from brimline.guard.followers.client import ClusterClient
 from brimline.guard.gateway_link.findings import gateway_finding, hole_weight
 from brimline.guard.interception.task import InterceptionReport, InterceptionTask
 from brimline.metrics import catalogue
-from brimline.model import ObservationFailed
+from brimline.model import ObservationFailed, counted, human_bytes
 from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings import keys
@@ -53,17 +53,26 @@ def _need(volume: VolumeStatus, disks: DiskReport, settings: InterceptionSetting
     return need_of(space, disks.limits, volume.fill_rate, settings)
 
 
-def interception_sentence(report: InterceptionReport) -> str:
+def free_where_full(disks: DiskReport) -> int | None:
+    """Bytes that the fullest disk without room still has: what direct clients can write before its broker fails."""
+    full = (each.reading.usable_bytes for each in disks.volumes if each.state is DiskState.FULL)
+    return min((each for each in full if each is not None), default=None)
+
+
+def interception_sentence(report: InterceptionReport, free: int | None, settings: InterceptionSettings) -> str:
     if report.failure is not None:
-        return f"clients cannot be turned aside and go to the broker directly: {report.failure}"
+        return f"interception failed, clients connect to the broker directly: {report.failure}"
     if report.need and not report.gateway_answers:
-        held = "new connections are refused" if report.phase.turns_aside else "clients go to the broker directly"
-        return f"the gateway does not answer: {held}; start it (brimline gateway)"
+        does = f"clients connect to the broker directly{'' if free is None else f' with {human_bytes(free)} free'}"
+        if report.phase.turns_aside:
+            until = "until it does" if settings.is_closed else f"for {settings.grace:.0f} s, then {does}"
+            does = f"new connections are refused {until}"
+        return f"the gateway does not answer: {does}; start it (brimline gateway)"
     return {
-        Phase.IDLE: "clients go to the broker directly",
-        Phase.ARMING: f"clients are turned aside to the gateway: {report.direct} still go directly",
-        Phase.ARMED: f"clients are turned aside to the gateway: {report.proxied} connections",
-        Phase.DRAINING: f"clients go back to the broker: {report.proxied} connections still pass through the gateway",
+        Phase.IDLE: "clients connect to the broker directly",
+        Phase.ARMING: f"sending clients to the gateway{f': {report.direct} still direct' if report.direct else ''}",
+        Phase.ARMED: f"clients go through the gateway: {counted(report.proxied, 'connection')}",
+        Phase.DRAINING: f"sending clients back to the broker: {report.proxied} still on the gateway",
     }[report.phase]
 
 
@@ -73,7 +82,7 @@ class InterceptionNews:
     def __init__(self) -> None:
         self._said: object = None
 
-    def tell(self, report: InterceptionReport) -> None:
+    def tell(self, report: InterceptionReport, sentence: str) -> None:
         is_lost = bool(report.need) and not report.gateway_answers
         news = (report.phase, report.failure, is_lost)
         is_first = self._said is None
@@ -83,12 +92,7 @@ class InterceptionNews:
         if is_first and report.is_quiet:
             return
         level = logging.ERROR if report.failure is not None or is_lost else logging.WARNING
-        say(
-            logging.INFO if report.is_quiet else level,
-            "interception",
-            interception_sentence(report),
-            phase=report.phase.value,
-        )
+        say(logging.INFO if report.is_quiet else level, "interception", sentence, phase=report.phase.value)
 
 
 class Interceptions(Feature):
@@ -100,7 +104,8 @@ class Interceptions(Feature):
         self._peers = ClusterClient(core.config.admin, core.broker, core.clock)
         self._leaders: Leaders = ()
         self._spared: Sequence[str] | None = None if _carries_peers(core.config) else ()
-        rules = HelperLink(core.broker, HELPER_SOCKET)
+        ports = [each.upstream.port for each in core.config.layout.fronted]
+        rules = HelperLink(core.broker, ports, HELPER_SOCKET)
         worker = Worker("interception", lambda: self._task.step(), at_end=rules.end)
         self._task = InterceptionTask(
             GatewayClient(control_socket(core.config), timeout=_GATEWAY_PATIENCE),
@@ -128,6 +133,9 @@ class Interceptions(Feature):
         fenced = Need.FENCED if self.core.is_fenced else Need.NONE
         return max(fenced, need_of_all(self.core.disks, settings_of(self.core.config)))
 
+    def _sentence(self, report: InterceptionReport) -> str:
+        return interception_sentence(report, free_where_full(self.core.disks), settings_of(self.core.config))
+
     def document(self, seconds: float) -> Mapping[str, object]:
         if not self.workers:
             return {}
@@ -135,7 +143,7 @@ class Interceptions(Feature):
         return {
             "interception": InterceptionDocument(
                 phase=report.phase.value,
-                does=interception_sentence(report),
+                does=self._sentence(report),
                 direct=report.direct,
                 proxied=report.proxied,
                 failure=report.failure,
@@ -149,18 +157,17 @@ class Interceptions(Feature):
             return
         if not config.is_enforcing:
             yield gateway_finding(
-                Weight.NOTE, f"{keys.ENFORCEMENT.name}={keys.OBSERVE}: clients are turned aside, and nothing is refused"
+                Weight.NOTE, f"{keys.ENFORCEMENT.name}={keys.OBSERVE}: clients are intercepted, nothing is refused"
             )
         hindrance = why_not_here(HELPER_SOCKET)
         if hindrance is None:
-            yield gateway_finding(Weight.FINE, "this machine can turn clients aside")
+            yield gateway_finding(Weight.FINE, "this machine can intercept clients")
         else:
-            yield gateway_finding(hole_weight(config), f"clients cannot be turned aside here: {hindrance}")
+            yield gateway_finding(hole_weight(config), f"clients cannot be intercepted: {hindrance}")
         if config.is_enforcing and config.why_no_own_skips is not None:
             yield gateway_finding(
                 Weight.NOTE,
-                f"this broker cannot leave out its own fetches while its disk is full: {config.why_no_own_skips}; its "
-                "leaders keep a reserve",
+                f"this broker cannot skip fetches for a full disk: {config.why_no_own_skips}; leaders keep a reserve",
             )
         yield from _explain_rules_of_others(config)
 
@@ -188,7 +195,7 @@ class Interceptions(Feature):
             catalogue.INTERCEPTION_ARMINGS.single(report.armings),
             catalogue.INTERCEPTION_CUT.single(report.cut),
         )
-        self._news.tell(report)
+        self._news.tell(report, self._sentence(report))
 
 
 def _explain_rules_of_others(config: GuardConfig) -> Iterator[Finding]:
@@ -197,14 +204,14 @@ def _explain_rules_of_others(config: GuardConfig) -> Iterator[Finding]:
     others = rules_of_others(ports)
     if others is None:
         yield gateway_finding(
-            Weight.NOTE, "rules of docker, firewalld or others in the kernel could not be read: run doctor as root"
+            Weight.NOTE, "nftables rules of docker, firewalld and others were not checked: run doctor as root"
         )
         return
     for each in others[:_SHOWN]:
         yield gateway_finding(
             hole_weight(config),
-            f"a rule in table {each.table}, chain {each.chain} sends the broker's port elsewhere ({each.text}): "
-            "clients that it takes are not turned aside. If the broker runs in a container, run Brimline there too",
+            f"table {each.table}, chain {each.chain} redirects the broker's port ({each.text}): its clients are not "
+            "intercepted. If the broker runs in a container, run Brimline there too",
         )
     if len(others) > _SHOWN:
         yield gateway_finding(hole_weight(config), f"{len(others) - _SHOWN} more such rules: nft list ruleset")

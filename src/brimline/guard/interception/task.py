@@ -1,8 +1,8 @@
 """Carries out what ``decide.interception`` says: asks the gateway, counts connections, tells the helper.
 
-**Invariant.** The rules last for three seconds and are said again only after the gateway has answered. So nobody is
-turned aside to a gateway that is gone, whatever becomes of this guard. What the helper cannot do is told, and tried
-again; until then clients go to the broker directly.
+**Invariant.** The rules last for some seconds (``ruleset``) and are renewed only after the gateway has answered. So no
+client is turned aside to a gateway that is gone, whatever becomes of this guard. What the helper cannot do is told, and
+tried again: at once after a failure, then every five seconds; until then clients go to the broker directly.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ class RuleHolder(Protocol):
 
     def disarm(self) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self) -> tuple[int, bool]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,25 +95,32 @@ class InterceptionTask:
     def step(self) -> float:
         """Do what is due; returns the seconds until more is."""
         try:
-            if not self._is_swept:  # what one that was killed has left
-                self._rules.close()
-                self._is_swept = True
+            if self._state.phase is Phase.IDLE and not self._is_swept:
+                self._sweep()
             seen = self._looked()
             before, (self._state, acts) = self._state, next_step(self._state, seen, self._settings())
-            self._tell(before, seen)
             if self._state.phase.turns_aside and not before.phase.turns_aside:
                 self._tell_gateway(begins=True)
-            self._carry_out(acts)
+            cut = self._carry_out(acts)
             if self._state.phase is Phase.IDLE and before.phase is not Phase.IDLE:
-                self._rules.close()
+                self._sweep()
         except InterceptionFailed as error:
             # The helper has gone, and its rules with it; or the kernel refused them.
-            self._state = Interception()
+            is_new = self.report.failure is None
+            self._state, self._is_swept = Interception(), False
             self.report = replace(self.report, phase=Phase.IDLE, failure=str(error))
             self._changed(self.report)
-            return RETRY
+            return 0.0 if is_new else RETRY
+        self._tell(before, seen, cut)
         is_news = self._state.phase is not before.phase
         return 0.0 if is_news and self._state.phase is Phase.ARMING else _WAITS[self._state.phase]
+
+    def _sweep(self) -> None:
+        """Also what an earlier guard or helper has left: whom it had turned aside is let go, unless there is a need."""
+        left, is_used = self._rules.close()
+        if left:
+            self._state = Interception(phase=Phase.DRAINING, since=self._clock.seconds())
+        self._is_swept = not is_used
 
     def _looked(self) -> Seen:
         need, is_idle = self._need(), self._state.phase is Phase.IDLE
@@ -135,7 +142,8 @@ class InterceptionTask:
             return False
         return bool(self._ports) and self._spared() is not None
 
-    def _carry_out(self, acts: Sequence[Turn]) -> None:
+    def _carry_out(self, acts: Sequence[Turn]) -> int:
+        """Returns how many connections were ended."""
         if Turn.ARM in acts or Turn.HOLD in acts:
             self._rules.open(self._ports, self._spared() or (), self._leaders(), self._for_fetches)
             self._rules.say(armed=Turn.ARM in acts, held=Turn.HOLD in acts, fetches=Turn.TURN_FETCHES in acts)
@@ -148,7 +156,7 @@ class InterceptionTask:
             cut += self._rules.cut(marked=True, most=_ALL)
         if Turn.CUT_DIRECT in acts:
             cut += self._rules.cut(marked=False, most=CUT_AT_ONCE)
-        self.report = replace(self.report, cut=self.report.cut + cut)
+        return cut
 
     def _tell_gateway(self, *, let_go: bool = False, begins: bool = False) -> None:
         try:
@@ -156,7 +164,7 @@ class InterceptionTask:
         except ObservationFailed:
             return  # the next look finds out
 
-    def _tell(self, before: Interception, seen: Seen) -> None:
+    def _tell(self, before: Interception, seen: Seen, cut: int) -> None:
         is_arming = self._state.phase is Phase.ARMING and not before.phase.turns_aside
         self.report = InterceptionReport(
             phase=self._state.phase,
@@ -165,6 +173,6 @@ class InterceptionTask:
             direct=seen.direct,
             proxied=seen.proxied,
             armings=self.report.armings + is_arming,
-            cut=self.report.cut,
+            cut=self.report.cut + cut,
         )
         self._changed(self.report)
