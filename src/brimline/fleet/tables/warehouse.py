@@ -12,14 +12,16 @@ tasks do, with pyarrow. Whoever reads, Spark computes.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction
-from deltalake.exceptions import TableNotFoundError
+from deltalake import CommitProperties, DeltaTable, Field, QueryBuilder, Schema, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -59,6 +61,7 @@ SMALL_BYTES = 16 << 20
 FEW_ROWS = 50_000
 """Up to here one task is quicker than two with a shuffle between them."""
 _NAME = "rows"
+_COMMIT = "brimline.commit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,16 +178,29 @@ class Warehouse:
         batch: BatchName | None = None,
         told: Mapping[str, str] | None = None,
     ) -> None:
-        """Make these files the table's. Does nothing if this batch is in the table already."""
+        """Make these files the table's. Does nothing if this batch is in the table already.
+
+        An object store may carry a commit out and say that it failed. Asked again, it says that this version is there
+        already, and a commit that has happened looks like a conflict: so every commit has a name of its own.
+        """
         found = self.opened(table)
         if found is not None and batch is not None and (found.transaction_version(batch.stream) or 0) >= batch.number:
             remove_files(self.place, files)
             return
+        name = uuid4().hex
+        done = [] if batch is None else [Transaction(batch.stream, batch.number)]
+        properties = CommitProperties(app_transactions=done, custom_metadata={**(told or {}), _COMMIT: name})
+        try:
+            self._commit(found, table, list(map(_action, files)), mode, properties)
+        except DeltaError:
+            if self.told(table).get(_COMMIT) != name:
+                raise
+
+    def _commit(
+        self, found: DeltaTable | None, table: Table, actions: list[AddAction], mode: str, properties: CommitProperties
+    ) -> None:
         schema = Schema.from_json(_with_comments(table).json())
         parted = [c.TAKEN_ON] if table in BRONZE and c.TAKEN_ON in schema_of(table).names else []
-        done = [] if batch is None else [Transaction(batch.stream, batch.number)]
-        properties = CommitProperties(app_transactions=done, custom_metadata=dict(told or {}))
-        actions = [_action(each) for each in files]
         if found is None:
             create_table_with_add_actions(
                 f"{for_delta(self.place)}/{table.value}",
@@ -196,22 +212,30 @@ class Warehouse:
                 configuration=_CREATED_WITH if mode == "append" else _CREATED_WITH | _REWRITTEN,
                 commit_properties=properties,
             )
+            return
+        if mode == "append":
+            _add_missing(found, schema)
         else:
-            if mode == "append":
-                _add_missing(found, schema)
-            else:
-                _tidy(found)
-            found.create_write_transaction(
-                list(actions), mode, schema, partition_by=parted, commit_properties=properties
-            )
+            _tidy(found)
+        found.create_write_transaction(actions, mode, schema, partition_by=parted, commit_properties=properties)
 
 
 def _add_missing(found: DeltaTable, schema: Schema) -> None:
     """A table of an older brimline gets the columns that were added since; its rows have nothing in them."""
-    there = {each.name for each in found.schema().fields}
-    missing = [each for each in schema.fields if each.name not in there]
-    if missing:
+    missing = _missing(found, schema)
+    if not missing:
+        return
+    try:
         found.alter.add_columns(missing)
+    except DeltaError:  # it may have happened all the same
+        found.update_incremental()
+        if _missing(found, schema):
+            raise
+
+
+def _missing(found: DeltaTable, schema: Schema) -> list[Field]:
+    there = {each.name for each in found.schema().fields}
+    return [each for each in schema.fields if each.name not in there]
 
 
 def _tidy(found: DeltaTable) -> None:
@@ -222,9 +246,10 @@ def _tidy(found: DeltaTable) -> None:
     """
     if (found.version() + 1) % _TIDY_EVERY:
         return
-    if not found.metadata().configuration.keys() >= _REWRITTEN.keys():
-        found.alter.set_table_properties(_REWRITTEN)
-    found.vacuum(OLD_VERSIONS_HOURS, dry_run=False, enforce_retention_duration=False)
+    with suppress(DeltaError):  # the next time will do
+        if not found.metadata().configuration.keys() >= _REWRITTEN.keys():
+            found.alter.set_table_properties(_REWRITTEN)
+        found.vacuum(OLD_VERSIONS_HOURS, dry_run=False, enforce_retention_duration=False)
 
 
 def _action(file: DataFile) -> AddAction:
