@@ -13,7 +13,7 @@ tasks do, with pyarrow. Whoever reads, Spark computes.
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from uuid import uuid4
@@ -91,6 +91,7 @@ ALL = Wanted()
 class Warehouse:
     place: str
     """A folder or a URI, as pyarrow takes it."""
+    _open: dict[Table, DeltaTable] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def path(self, table: Table) -> str:
         """As Spark takes it."""
@@ -110,11 +111,20 @@ class Warehouse:
         return self.opened(table) is not None
 
     def opened(self, table: Table) -> DeltaTable | None:
-        """Without Spark; ``None`` for a table that was never written."""
+        """As it is now, without Spark; ``None`` for a table that was never written.
+
+        One that was open before is followed from there: to open it reads all commits since its last checkpoint, and a
+        round asks some fifty times.
+        """
+        found = self._open.get(table)
         try:
-            return DeltaTable(f"{for_delta(self.place)}/{table.value}")
+            if found is None:
+                found = self._open[table] = DeltaTable(f"{for_delta(self.place)}/{table.value}")
+            else:
+                found.update_incremental()
         except TableNotFoundError:
             return None
+        return found
 
     def select(self, table: Table, columns: Sequence[str], wanted: Wanted = ALL, where: str = "") -> pa.Table:
         """Some columns of some rows, each once, without Spark; ``where`` is a condition in SQL."""
@@ -217,7 +227,7 @@ class Warehouse:
             _add_missing(found, schema)
         else:
             _tidy(found)
-        found.create_write_transaction(actions, mode, schema, partition_by=parted, commit_properties=properties)
+        found.create_write_transaction(list(actions), mode, schema, partition_by=parted, commit_properties=properties)
 
 
 def _add_missing(found: DeltaTable, schema: Schema) -> None:
@@ -289,9 +299,9 @@ def _selected(found: DeltaTable, schema: pa.Schema, wanted: Wanted, where: str =
     columns = ", ".join(f'"{name}"' for name in schema.names if name in there)
     query = f"SELECT {once}{columns} FROM {_NAME}{condition}"
     read = pa.table(QueryBuilder().register(_NAME, found).execute(query).read_all())
-    for field in schema:
-        if field.name not in there:
-            read = read.append_column(field.name, pa.nulls(len(read), field.type))
+    for each in schema:
+        if each.name not in there:
+            read = read.append_column(each.name, pa.nulls(len(read), each.type))
     plain = pa.schema([pa.field(each.name, each.type) for each in schema])
     return read.select(schema.names).cast(plain)
 
