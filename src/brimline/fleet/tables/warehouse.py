@@ -44,7 +44,7 @@ from brimline.fleet.tables.data_files import (
 from brimline.fleet.tables.dictionary import meaning
 from brimline.fleet.tables.gold_schemas import GOLD
 from brimline.fleet.tables.landing_paths import for_delta, for_spark
-from brimline.fleet.tables.schemas import ARROW, BRONZE, INDEXED_COLUMNS
+from brimline.fleet.tables.schemas import ARROW, BRONZE, INDEXED_COLUMNS, NOT_NEGATIVE
 from brimline.model.secrets import is_uri
 
 _CREATED_WITH = {"delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
@@ -62,6 +62,7 @@ FEW_ROWS = 50_000
 """Up to here one task is quicker than two with a shuffle between them."""
 _NAME = "rows"
 _COMMIT = "brimline.commit"
+_CONSTRAINT = "not_negative"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +226,7 @@ class Warehouse:
             return
         if mode == "append":
             _add_missing(found, schema)
+            _constrain(found, table)
         else:
             _tidy(found)
         found.create_write_transaction(list(actions), mode, schema, partition_by=parted, commit_properties=properties)
@@ -241,6 +243,17 @@ def _add_missing(found: DeltaTable, schema: Schema) -> None:
         found.update_incremental()
         if _missing(found, schema):
             raise
+
+
+def _constrain(found: DeltaTable, table: Table) -> None:
+    """For others who write: our own files are named to Delta, which does not look into them.
+
+    From the second commit on, because delta-rs takes no constraint for a table that it creates.
+    """
+    wanted = " AND ".join(f"({name} IS NULL OR {name} >= 0)" for name in NOT_NEGATIVE.get(table, ()))
+    if wanted and f"delta.constraints.{_CONSTRAINT}" not in found.metadata().configuration:
+        with suppress(DeltaError):  # rows of an older brimline may be in its way
+            found.alter.add_constraint({_CONSTRAINT: wanted})
 
 
 def _missing(found: DeltaTable, schema: Schema) -> list[Field]:
