@@ -1,5 +1,7 @@
 """What the command line says before any work begins."""
 
+import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from brimline.cli import main
 from brimline.cli.fleet import command as fleet
 from brimline.cli.fleet.command import COMMANDS
+from brimline.fleet.jobs.run import RoundReport
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,3 +66,20 @@ def test_a_landing_place_that_is_nowhere_is_told_before_anything_is_made(
 
     assert "there is no landing place" in capsys.readouterr().err
     assert not warehouse.exists()
+
+
+def test_with_an_interval_every_round_says_how_long_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = iter([RoundReport(ingest=None), RoundReport(ingest=None, failures={"forecast": "no"})])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr("brimline.fleet.session.session.spark_session", lambda _: nullcontext())
+    monkeypatch.setattr("brimline.fleet.jobs.run.rounds", lambda *_: range(2))
+    monkeypatch.setattr("brimline.fleet.jobs.run.run_round", lambda *_, **__: next(ends))
+
+    words = ["--landing", str(tmp_path), "--warehouse", str(tmp_path / "warehouse"), "--every", "5m"]
+    assert main(["fleet", "run", *words]) == 3
+
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("round")]
+    assert [line.rpartition(" in ")[0] for line in told] == ["round 1: done", "round 2: partial"]
+    assert all(line.endswith(" s") for line in told)

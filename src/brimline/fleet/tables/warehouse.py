@@ -295,13 +295,19 @@ def _by_day(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _bytes_of(found: DeltaTable, wanted: Wanted) -> int:
+    return sum(each.size for each in _stored_files(found, wanted))
+
+
+def _stored_files(found: DeltaTable, wanted: Wanted) -> list[StoredFile]:
     added = pa.table(found.get_add_actions(flatten=True))
-    sizes = added.column("size_bytes").to_pylist()
     day = f"partition.{c.TAKEN_ON}"
-    if day not in added.column_names or wanted == ALL:
-        return sum(sizes)
-    days = added.column(day).to_pylist()
-    return sum(size for size, on in zip(sizes, days, strict=True) if wanted.includes(on))
+    days = added.column(day).to_pylist() if day in added.column_names else [None] * len(added)
+    sizes, paths = (added.column(name).to_pylist() for name in ("size_bytes", "path"))
+    return [
+        StoredFile(path=path, day=on, size=size)
+        for path, on, size in zip(paths, days, sizes, strict=True)
+        if on is None or wanted.includes(on)
+    ]
 
 
 def _selected(found: DeltaTable, schema: pa.Schema, wanted: Wanted, where: str = "", once: str = "") -> pa.Table:
@@ -336,16 +342,7 @@ def quoted(text: str) -> str:
 
 def _read_by_tasks(spark: SparkSession, place: str, table: Table, found: DeltaTable, wanted: Wanted) -> DataFrame:
     """Where Spark has no way in: pyarrow reads the data files in Spark's tasks, and no jar of a store is needed."""
-    added = pa.table(found.get_add_actions(flatten=True))
-    day = f"partition.{c.TAKEN_ON}"
-    days = added.column(day).to_pylist() if day in added.column_names else [None] * len(added)
-    sizes, paths = (added.column(name).to_pylist() for name in ("size_bytes", "path"))
-    files = [
-        StoredFile(path=path, day=on, size=size)
-        for path, on, size in zip(paths, days, sizes, strict=True)
-        if on is None or wanted.includes(on)
-    ]
-    shares = shared_out(files, SMALL_BYTES)
+    shares = shared_out(_stored_files(found, wanted), SMALL_BYTES)
     schema = to_arrow_schema(schema_of(table), timezone="UTC")
     work = partial(read_by_task, f"{place.rstrip('/')}/{table.value}", shares, schema, wanted.snapshots)
     return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(work, nullable(schema_of(table)))
