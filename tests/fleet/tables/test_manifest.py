@@ -70,5 +70,5 @@ def test_what_history_no_longer_has_is_not_newest_either() -> None:
 
 
 def test_nothing_to_plan_from_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(FleetError, match="no snapshot with segments has been taken in"):
+    with pytest.raises(FleetError, match="no snapshot with segments in"):
         newest_files(str(tmp_path))

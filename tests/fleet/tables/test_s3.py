@@ -154,7 +154,7 @@ def test_what_a_run_remembers_is_kept_and_a_file_older_than_the_tables_is_not_be
 def test_a_second_run_is_refused_and_the_next_may_begin(place: str) -> None:
     with (
         lease(place).held(1),
-        pytest.raises(WarehouseBusy, match=r"pid \d+ on .* is at work"),
+        pytest.raises(WarehouseBusy, match=r"pid \d+ on .* is in progress"),
         lease(place).held(1),
     ):
         pass

@@ -57,7 +57,7 @@ def run_round(
     inputs = Inputs(spark=spark, warehouse=warehouse, now=now or datetime.now(UTC), is_small=warehouse.is_small())
     if stand(inputs, [job.name for job in jobs]):
         with progress.step("tables") as step:
-            step.note = "nothing new, left as they are"
+            step.note = "nothing new, unchanged"
         return taken
     with tuned(spark, is_small=inputs.is_small):
         return replace(taken, failures={**taken.failures, **_made(inputs, progress, jobs)})
@@ -101,7 +101,7 @@ def _run(job: Job, inputs: Inputs, step: RunStep, told: Mapping[str, str]) -> No
     except Py4JNetworkError as error:
         raise SparkGone from error
     except (PySparkException, Py4JError, DeltaError, OSError, pa.ArrowException) as error:
-        step.failure = f"{said_by(error)} (the table is still the one of the run before)"
+        step.failure = f"{said_by(error)} (table unchanged)"
 
 
 def _ingest_note(report: IngestReport) -> str:

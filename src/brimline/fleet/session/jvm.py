@@ -141,7 +141,7 @@ class Jvm:
         deadline = time.monotonic() + _START_SECONDS
         while not self._address.exists():
             if self._process.poll() is not None:
-                raise FleetError(f"Spark's JVM ended at once; its last words:\n{self.last_words()}")
+                raise FleetError(f"Spark's JVM exited at once. Its last output:\n{self.last_words()}")
             if time.monotonic() > deadline:
                 raise FleetError(f"Spark's JVM did not start within {_START_SECONDS} s:\n{self.last_words()}")
             time.sleep(0.02)

@@ -124,7 +124,7 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         except (SparkGone, Py4JError, PySparkException, OSError) as error:
             is_cut_off = isinstance(error, SparkGone | Py4JNetworkError | OSError)
             if jvm.ends_within(_DYING_SECONDS if is_cut_off else _DOUBT_SECONDS):
-                raise FleetError(f"Spark's JVM ended in the middle; its last words:\n{jvm.last_words()}") from error
+                raise FleetError(f"Spark's JVM exited during the run. Its last output:\n{jvm.last_words()}") from error
             raise
         finally:
             # The JVM may be gone, or a question to it was interrupted: it ends all the same.
@@ -157,7 +157,7 @@ def _started(options: Mapping[str, str], jvm: Jvm) -> SparkSession:
                     setattr(spark._jvm, name, found)
             return spark
         except (PySparkException, Py4JError) as error:
-            raise FleetError(f"Spark did not start: {said_by(error)}; its last words:\n{jvm.last_words()}") from error
+            raise FleetError(f"Spark did not start: {said_by(error)}. Its last output:\n{jvm.last_words()}") from error
 
 
 _LOOKED_UP_ONCE = (("functions", "org.apache.spark.sql.functions"), ("PythonUtils",))

@@ -75,8 +75,7 @@ def newest_files(warehouse: str) -> Sequence[SnapshotFile]:
         raise FleetError(f"the table {Table.NEWEST.value} in {warehouse} cannot be read: {why}") from error
     if not files:
         raise FleetError(
-            f"no snapshot with segments has been taken in to {warehouse}: guards write them, 'brimline fleet run' "
-            f"takes them in"
+            f"no snapshot with segments in {warehouse}: guards write them, 'brimline fleet run' ingests them"
         )
     return files
 
