@@ -82,10 +82,9 @@ def run(args: argparse.Namespace) -> int:
         with progress.step("Spark") as step:
             spark = stack.enter_context(spark_session(settings))
             step.note = "ready"
-        warehouse = Warehouse(args.warehouse)
         for number in rounds(args.every, time.sleep, time.monotonic):
             began = time.monotonic()
-            report = run_round(spark, args.landing, warehouse, progress, tasks=settings.cores)
+            report = run_round(spark, args.landing, Warehouse(args.warehouse), progress, tasks=settings.cores)
             code = ExitCode.PARTIAL if report.failures else ExitCode.DONE
             if args.every is not None:
                 progress.ended(f"round {number + 1}", began, "done" if code is ExitCode.DONE else "partial")
