@@ -19,6 +19,7 @@ from bench import (
     command,
     decode,
     fleet,
+    fleet_control,
     fleet_pages,
     fleet_rounds,
     fleet_warm,
@@ -139,6 +140,14 @@ SECTIONS = (
         " round, and medians of later ones.",
         header=AGAINST_GOAL,
         rows=fleet_warm.figures,
+    ),
+    Section(
+        title="The ingest's control path",
+        explanation="Listing, choosing, judging and committing a snapshot of each broker, without reading the files,"
+        " late on a day with one every five minutes: 1,000 brokers, with `--large` 10,000. Goal: within a round.",
+        header=AGAINST_GOAL,
+        rows=fleet_control.figures,
+        large=partial(fleet_control.figures, fleet_control.LARGE_BROKERS),
     ),
     Section(
         title="Many rounds of the fleet in one JVM",

@@ -20,26 +20,38 @@ App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Failing:
-    """Every n-th request is answered with 503: by turns before it was carried out, and after. 0: none is."""
+    """Every n-th request is answered with 503: by turns before it was carried out, and after. 0: none is.
+
+    Below 0 each commit of a table is, once, after it was carried out.
+    """
 
     def __init__(self, app: App, one_in: int) -> None:
         self._app, self._one_in, self._numbers = app, one_in, count(1)
         self._asked = self._failed = 0
+        self._lost: set[str] = set()
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] == FAILED:
             start("200 OK", [])
             return [f"{self._asked} {self._failed}".encode()]
         self._asked = next(self._numbers)
-        if not self._one_in or self._asked % self._one_in:
+        if not self._is_failed(environ):
             return self._app(environ, start)
         self._failed += 1
-        if self._failed % 2:
+        if self._failed % 2 or self._one_in < 0:
             list(self._app(environ, lambda *_: lambda _: None))
         else:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         start("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(SLOW_DOWN)))])
         return [SLOW_DOWN]
+
+    def _is_failed(self, environ: dict[str, Any]) -> bool:
+        if self._one_in >= 0:
+            return bool(self._one_in) and not self._asked % self._one_in
+        path = environ["PATH_INFO"]
+        is_failed = environ["REQUEST_METHOD"] == "PUT" and "/_delta_log/" in path and path not in self._lost
+        self._lost.add(path)
+        return is_failed
 
 
 def serve(one_in: int) -> None:

@@ -58,6 +58,8 @@ def _s3(bucket: str, endpoint: str | None, region: str | None, scheme: str | Non
         connect_timeout=_CONNECT_SECONDS,
         request_timeout=_REQUEST_SECONDS,
         retry_strategy=retries,
+        # A small file is one request, which may be repeated; an upload in parts that was completed may not
+        allow_delayed_open=True,
     )
 
 

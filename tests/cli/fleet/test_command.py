@@ -1,5 +1,7 @@
 """What the command line says before any work begins."""
 
+import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,20 @@ def test_a_run_ends_with_a_verdict_and_what_to_do_next(failures: dict[str, str],
     said = _verdict(RoundReport(ingest=None, failures=failures), "/data/my tables")
 
     assert said == f"{begins}look: brimline fleet show --warehouse '/data/my tables' volume_pressure"
+
+
+def test_with_an_interval_every_round_says_how_long_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = iter([RoundReport(ingest=None), RoundReport(ingest=None, failures={"forecast": "no"})])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr("brimline.fleet.session.session.spark_session", lambda _: nullcontext())
+    monkeypatch.setattr("brimline.fleet.jobs.run.rounds", lambda *_: range(2))
+    monkeypatch.setattr("brimline.fleet.jobs.run.run_round", lambda *_, **__: next(ends))
+
+    words = ["--landing", str(tmp_path), "--warehouse", str(tmp_path / "warehouse"), "--every", "5m"]
+    assert main(["fleet", "run", *words]) == 3
+
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("round")]
+    assert [line.rpartition(" in ")[0] for line in told] == ["round 1: done", "round 2: partial"]
+    assert all(line.endswith(" s") for line in told)

@@ -78,6 +78,18 @@ def test_rows_that_point_nowhere_are_inconsistent_and_the_header_is_kept(tmp_pat
     assert found.header.cluster_id == made.header.cluster_id
 
 
+@pytest.mark.parametrize(("section", "name"), [(VOLUMES, "usable_bytes"), (LOGS, "size_bytes")])
+def test_fewer_than_no_bytes_are_inconsistent(tmp_path: Path, section: str, name: str) -> None:
+    made = broker()
+    below = with_column(made, section, name, pa.array([-1] * len(made.tables[section]), pa.int64()))
+
+    found = take_in(str(land(tmp_path, below))).examined
+
+    assert found.failure is not None
+    assert found.failure.reason.value == "inconsistent"
+    assert f"{name} is below 0" in found.failure.detail
+
+
 def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, opened = str(land(tmp_path, broker())), []
 

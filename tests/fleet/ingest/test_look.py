@@ -1,5 +1,6 @@
 """Which files a look finds, and which folders it need not open."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from pyarrow import fs
 
 from brimline.fleet.ingest.look import LandedFile, has_landed, look_for_new, look_through
 from brimline.fleet.session.errors import LandingFailed
+from tests.waiting import PATIENCE_SECONDS
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -87,6 +89,22 @@ def test_folders_of_earlier_days_are_not_listed(tmp_path: Path, monkeypatch: pyt
     look_for_new(str(tmp_path), {"snapshots/c/1": mark(timedelta(0))})
 
     assert listed == ["/snapshots", "/snapshots/c", "/snapshots/c/1", "/snapshots/c/1/2026-01-31"]
+
+
+def test_folders_of_brokers_are_listed_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits here for the other: one after the other they would wait in vain."""
+    files = sorted(put(tmp_path, named(timedelta(0), f"c/{broker}")) for broker in (1, 2))
+    both = threading.Barrier(2, timeout=PATIENCE_SECONDS)
+
+    class Meeting:
+        def get_file_info(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+            if selector.base_dir.endswith(("/c/1", "/c/2")):
+                both.wait()
+            return list(fs.LocalFileSystem().get_file_info(selector))
+
+    monkeypatch.setattr("brimline.fleet.ingest.look.file_system", lambda place: (Meeting(), place))
+
+    assert paths(look_for_new(str(tmp_path), {})) == files
 
 
 def test_a_place_that_is_nowhere_is_a_mistake_and_an_empty_one_is_not(tmp_path: Path) -> None:

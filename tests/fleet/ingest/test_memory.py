@@ -30,5 +30,5 @@ def test_what_is_not_ours_is_a_sentence(tmp_path: Path, change: dict[str, object
     path = Path(warehouse.memory) / "memory.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
 
-    with pytest.raises(FleetError, match=r"memory.json is not what this brimline writes there"):
+    with pytest.raises(FleetError, match=r"memory.json was not written by this version of brimline"):
         remembered(warehouse)

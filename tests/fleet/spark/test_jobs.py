@@ -1,5 +1,6 @@
 """From landed files to every table that answers, in one warehouse; and again: the same rows."""
 
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from brimline.fleet.ingest.ingest import ingest
 from brimline.fleet.jobs.inputs import Inputs
 from brimline.fleet.jobs.jobs import JOBS, run_job
+from brimline.fleet.jobs.run import run_round
 from brimline.fleet.planner.rows import PLAN
 from brimline.fleet.planner.tasks import rows_locally
 from brimline.fleet.tables.catalogue import Table
@@ -97,6 +99,18 @@ def test_jobs_again_give_the_same_tables(spark: SparkSession, warehouse: Warehou
         run_job(job, inputs)
 
     assert gold() == before
+
+
+def test_a_warehouse_that_was_removed_between_two_rounds_is_made_again(
+    spark: SparkSession, landing: Path, tmp_path: Path
+) -> None:
+    warehouse = Warehouse(str(tmp_path / "warehouse"))
+    for _ in range(2):
+        report = run_round(spark, str(landing), warehouse, tasks=CORES, now=NOW)
+
+        assert report.ingest is not None
+        assert (report.ingest.snapshots, report.failures) == (6, {})
+        shutil.rmtree(warehouse.place)
 
 
 def test_jobs_over_an_empty_warehouse_give_empty_tables(spark: SparkSession, tmp_path: Path) -> None:

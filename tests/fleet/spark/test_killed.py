@@ -139,7 +139,6 @@ def test_spark_connect_gives_the_same_tables(landing: str, undisturbed: dict[str
     assert tables(tmp_path / "warehouse") == undisturbed
 
 
-@pytest.mark.xfail(reason="the driver after the killed one ended with 1, cause unknown", strict=False)
 def test_an_object_store_that_fails_one_request_in_ten_gives_the_same_tables(
     landing: str, undisturbed: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

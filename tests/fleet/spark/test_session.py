@@ -45,4 +45,4 @@ def test_a_jvm_that_dies_in_the_middle_of_a_round_is_named(tmp_path: Path) -> No
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Spark's JVM ended during the run; its last lines:")
+    assert done.stdout.startswith("Spark's JVM exited during the run. Its last output:")

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from deltalake.exceptions import DeltaError
 
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFiles
@@ -98,6 +99,25 @@ def test_a_table_of_an_older_version_gets_the_columns_that_were_added_since(tmp_
     found = warehouse.select(Table.SNAPSHOTS, ["broker_id", "segments_rows"]).to_pylist()
     assert before == [{"broker_id": 1, "segments_rows": None}]
     assert sorted(found, key=lambda each: each["broker_id"]) == [*before, {"broker_id": 2, "segments_rows": 1}]
+
+
+def test_others_cannot_write_less_than_no_bytes_and_what_is_not_known_may_be_null(tmp_path: Path) -> None:
+    warehouse = Warehouse(str(tmp_path))
+    for number in (1, 2):
+        warehouse.write([row(number)], Table.SNAPSHOTS, "append", BatchName(stream="s", number=number))
+    wrong, unknown = ({**row(3), "file_bytes": value} for value in (-1, None))
+
+    with pytest.raises(DeltaError, match="failed validation check"):
+        write_deltalake(str(tmp_path / "snapshots"), _rows(wrong), mode="append")
+    write_deltalake(str(tmp_path / "snapshots"), _rows(unknown), mode="append")
+    warehouse.write([row(4)], Table.SNAPSHOTS, "append", BatchName(stream="s", number=3))
+
+    assert sorted(written(warehouse, Wanted())) == [1, 2, 3, 4]
+
+
+def _rows(made: dict[str, object]) -> pa.Table:
+    schema = pa.schema([pa.field(each.name, each.type) for each in ARROW[Table.SNAPSHOTS]])
+    return pa.Table.from_pylist([made], schema=schema)
 
 
 def test_an_overwritten_table_has_the_columns_of_now(tmp_path: Path) -> None:

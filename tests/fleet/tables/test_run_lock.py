@@ -22,7 +22,7 @@ with only_run(sys.argv[1]) as lock:
 
 
 def test_a_second_run_is_refused_and_the_first_is_named(tmp_path: Path) -> None:
-    busy = pytest.raises(WarehouseBusy, match=rf"pid {os.getpid()}\) is using")
+    busy = pytest.raises(WarehouseBusy, match=rf"pid {os.getpid()}\) is in progress")
 
     with only_run(str(tmp_path)), busy, only_run(str(tmp_path), patience_seconds=0):
         pass

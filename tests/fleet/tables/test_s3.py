@@ -124,6 +124,22 @@ def test_a_batch_that_several_commit_at_once_is_in_the_table_once(place: str) ->
     assert sorted(map(str, paths(place))) == ["first", "second"]
 
 
+def test_a_commit_whose_answer_is_lost_has_happened_and_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked again, the store says that this version is there already."""
+    with s3_server(one_in=-1) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        place = f"s3://{BUCKET}/{uuid4().hex}"
+        warehouse = Warehouse(place)
+        for number, path in enumerate(("first", "second"), 1):
+            warehouse.write([refused(path)], Table.QUARANTINE, "append", BatchName(stream="s", number=number))
+        assert sorted(map(str, paths(place))) == ["first", "second"]
+        for path in ("third", "fourth"):
+            warehouse.write([refused(path)], Table.QUARANTINE, "overwrite")
+        assert paths(place) == ["fourth"]
+        assert failed_of(environment)[1] >= 4
+
+
 def test_what_a_run_remembers_is_kept_and_a_file_older_than_the_tables_is_not_believed(place: str) -> None:
     warehouse = Warehouse(place)
     memory = remembered(warehouse)
@@ -138,7 +154,7 @@ def test_what_a_run_remembers_is_kept_and_a_file_older_than_the_tables_is_not_be
 def test_a_second_run_is_refused_and_the_next_may_begin(place: str) -> None:
     with (
         lease(place).held(1),
-        pytest.raises(WarehouseBusy, match=r"pid \d+ on .* is using"),
+        pytest.raises(WarehouseBusy, match=r"pid \d+ on .* is in progress"),
         lease(place).held(1),
     ):
         pass

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
-from brimline.fleet.tables.schemas import ARROW
+from brimline.fleet.tables.schemas import ARROW, NOT_NEGATIVE
 from brimline.landing.file_systems import opened_file
 from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot
@@ -72,6 +72,10 @@ def _rows(snapshot: Snapshot) -> dict[Table, pa.RecordBatch]:
         Table.REPLICAS: _replicas(volumes, topics, logs),
         Table.TOPIC_CONFIGS: _columns(topics),
     }
+    for table, columns in found.items():
+        for name in NOT_NEGATIVE.get(table, ()):
+            if (pc.min(columns[name]).as_py() or 0) < 0:
+                raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{table.value}.{name} is below 0")
     of_snapshot = _snapshot_columns(snapshot.header)
     return {table: _batch(ARROW[table], columns, of_snapshot) for table, columns in found.items()}
 

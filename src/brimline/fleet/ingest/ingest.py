@@ -70,7 +70,7 @@ def ingest(
     except Py4JNetworkError as error:
         raise SparkGone from error
     except (PySparkException, Py4JError, DeltaError, PlaceFailed, OSError, pa.ArrowException) as error:
-        raise JobFailed(f"the ingest failed; the next run resumes there: {said_by(error)}") from error
+        raise JobFailed(f"ingest failed, the next run resumes it: {said_by(error)}") from error
 
 
 class _Ingest:

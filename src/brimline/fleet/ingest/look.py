@@ -10,6 +10,7 @@ Names are a hint. Whether a file is known is for the tables to say.
 
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -25,6 +26,8 @@ from brimline.model.reclaim import AN_HOUR_MS
 LOOK_THROUGH_MS = AN_HOUR_MS
 _BEFORE_MARK_MS = AN_HOUR_MS
 """Clocks are believed up to an hour: a mark may be that much too late."""
+_LISTED_AT_ONCE = 8
+"""As many connections as pyarrow has to a store."""
 _NAME = re.compile(rf"(\d{{13}})-[0-9a-f]+\{SUFFIX}")
 
 
@@ -82,13 +85,13 @@ class _Place:
         return map(self._landed, (each for each in self._listed(ROOT, recursive=True) if self._is_snapshot(each)))
 
     def after(self, marks_ms: Mapping[str, int]) -> Iterator[LandedFile]:
-        for cluster in self._listed(ROOT):
-            if self._is_snapshot(cluster):
-                yield self._landed(cluster)
-            for broker in self._folder(cluster):
-                if self._is_snapshot(broker):
-                    yield self._landed(broker)
-                yield from self._of_broker(broker, marks_ms)
+        clusters = self._listed(ROOT)
+        brokers = [broker for cluster in clusters for broker in self._folder(cluster)]
+        yield from map(self._landed, filter(self._is_snapshot, (*clusters, *brokers)))
+        # An object store takes some 20 ms for an answer, whatever it is asked
+        with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
+            for found in pool.map(lambda broker: list(self._of_broker(broker, marks_ms)), brokers):
+                yield from found
 
     def _of_broker(self, broker: fs.FileInfo, marks_ms: Mapping[str, int]) -> Iterator[LandedFile]:
         since_ms = marks_ms.get(self._name(broker), 0) - _BEFORE_MARK_MS

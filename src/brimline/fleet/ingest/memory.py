@@ -97,8 +97,8 @@ def _from_json(text: str, path: str) -> Memory:
         return Memory(**{**found, "begun": tuple(found["begun"])})
     except (ValueError, KeyError, TypeError):
         raise FleetError(
-            f"{path} is not what this brimline writes there: of a newer one? Without the file the next run looks "
-            "through everything again"
+            f"{path} was not written by this version of brimline. Upgrade if a newer one wrote it; else remove it, "
+            "and the next run checks every landed file"
         ) from None
 
 

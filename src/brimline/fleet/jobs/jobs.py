@@ -79,7 +79,7 @@ def run_reclaim_plan(inputs: Inputs) -> DataFrame:
     own = inputs.kept(rows_on_spark(inputs.spark, files, PLAN, OWN_PLAN))
     wanted = Wanted(days=sorted({_day(each) for each in files}), snapshots=[each.snapshot_id for each in files])
     replicas = inputs.warehouse.read(inputs.spark, Table.REPLICAS, wanted)
-    gains = gains_on_peers(own, replicas, _names(inputs, files))
+    gains = inputs.kept(gains_on_peers(own, replicas, _names(inputs, files)))
     return reclaim_plan(own, gains, inputs.now)
 
 

@@ -52,6 +52,7 @@ def run_round(
     ``tasks``: how many read files side by side, one for each core of this machine unless it is said; ``now``: the time
     that the tables speak of, by default that of the first job's beginning. Raises ``FleetError``.
     """
+    warehouse = replace(warehouse)  # its tables are opened again: somebody may have removed them since the last round
     with tuned(spark, is_small=True):  # the ingest has nothing for Spark to compile
         taken = _taken_in(spark, landing, warehouse, progress, tasks or os.cpu_count() or 1, files_per_batch)
     inputs = Inputs(spark=spark, warehouse=warehouse, now=now or datetime.now(UTC), is_small=warehouse.is_small())
@@ -101,7 +102,7 @@ def _run(job: Job, inputs: Inputs, step: RunStep, told: Mapping[str, str]) -> No
     except Py4JNetworkError as error:
         raise SparkGone from error
     except (PySparkException, Py4JError, DeltaError, OSError, pa.ArrowException) as error:
-        step.failure = f"{said_by(error)} (the table is unchanged)"
+        step.failure = f"{said_by(error)} (table unchanged)"
 
 
 def _ingest_note(report: IngestReport) -> str:

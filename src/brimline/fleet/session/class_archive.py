@@ -69,7 +69,7 @@ def make() -> None:
     from brimline.fleet.synth.synth import synthesise
     from brimline.fleet.tables.warehouse import Warehouse
 
-    print("brimline: making Spark start quickly …", file=sys.stderr, flush=True)
+    print("brimline: preparing a class archive, with which Spark starts faster …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix="brimline-") as folder, Path(os.devnull).open("w") as nowhere:
         landing = str(Path(folder) / "landing")
         spec = FleetSpec(until_ms=1_700_000_000_000, clusters=1, brokers=2, replicas=20, days=1)

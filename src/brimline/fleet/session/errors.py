@@ -6,7 +6,7 @@ A bad snapshot is none of these: it is set aside in the table ``quarantine``, an
 
     BrimlineError
     └── FleetError              a part is missing, or Spark cannot be had
-        ├── WarehouseBusy       another run is using this warehouse
+        ├── WarehouseBusy       another run is in progress on this warehouse
         ├── NoTable             (in ``tables.show``) a table was never written
         ├── LandingFailed       the landing place cannot be listed
         ├── JobFailed           Spark gave up on the ingest

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # has no type marker
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 from brimline.fleet.session.class_archive import archive_for
 from brimline.fleet.session.delta_jars import delta_jars
 from brimline.fleet.session.errors import FleetError, SparkGone, said_by
-from brimline.fleet.session.jvm import FIRST_COMPILER_ONLY, Jvm, java_program, spark_jars
+from brimline.fleet.session.jvm import FIRST_COMPILER_ONLY, SECOND_COMPILER_LATE, Jvm, java_program, spark_jars
 
 CONNECT = "sc://"
 _LOCAL = "local"
@@ -123,7 +124,7 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         except (SparkGone, Py4JError, PySparkException, OSError) as error:
             is_cut_off = isinstance(error, SparkGone | Py4JNetworkError | OSError)
             if jvm.ends_within(_DYING_SECONDS if is_cut_off else _DOUBT_SECONDS):
-                raise FleetError(f"Spark's JVM ended during the run; its last lines:\n{jvm.last_words()}") from error
+                raise FleetError(f"Spark's JVM exited during the run. Its last output:\n{jvm.last_words()}") from error
             raise
         finally:
             # The JVM may be gone, or a question to it was interrupted: it ends all the same.
@@ -133,7 +134,8 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
 
 def _command(options: Mapping[str, str], settings: SessionSettings) -> list[str]:
     words = [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]
-    flags = [f"-Xmx{settings.driver_memory}", *(() if settings.is_long_lived else (FIRST_COMPILER_ONLY,))]
+    compiled = SECOND_COMPILER_LATE if settings.is_long_lived else (FIRST_COMPILER_ONLY,)
+    flags = [f"-Xmx{settings.driver_memory}", *compiled]
     return java_program(flags, ["org.apache.spark.deploy.SparkSubmit", *words, "pyspark-shell"], delta_jars())
 
 
@@ -149,26 +151,33 @@ def _started(options: Mapping[str, str], jvm: Jvm) -> SparkSession:
     with jvm.gateway():
         try:
             spark = builder.getOrCreate()
-            for name in _LOOKED_UP_ONCE:
-                setattr(spark._jvm, name, _LookedUpOnce(getattr(spark._jvm, name)))
+            for names in _LOOKED_UP_ONCE:
+                found = _LookedUpOnce(getattr(spark._jvm, names[0]))
+                for name in names:
+                    setattr(spark._jvm, name, found)
             return spark
         except (PySparkException, Py4JError) as error:
-            raise FleetError(f"Spark did not start: {said_by(error)}; its last lines:\n{jvm.last_words()}") from error
+            raise FleetError(f"Spark did not start: {said_by(error)}. Its last output:\n{jvm.last_words()}") from error
 
 
-_LOOKED_UP_ONCE = ("functions", "PythonUtils")
+_LOOKED_UP_ONCE = (("functions", "org.apache.spark.sql.functions"), ("PythonUtils",))
+"""Under each name that pyspark has for it."""
 
 
 class _LookedUpOnce:
-    """A class of the JVM. py4j asks for it, and for its method, at each call: a third of a small round's calls."""
+    """A class of the JVM. py4j asks for it, and for its method, at each call: a third of a small round's calls.
+
+    Columns by name are asked for once, too: they never change, and a round names some hundred of them several times.
+    """
 
     def __init__(self, found: object) -> None:
         self._found = found
 
     def __getattr__(self, name: str) -> object:
         found = getattr(self._found, name)
-        setattr(self, name, found)
-        return found
+        kept = cache(partial(found)) if name == "col" else found
+        setattr(self, name, kept)
+        return kept
 
 
 @contextmanager

@@ -48,9 +48,9 @@ class Keep:
 
     def __post_init__(self) -> None:
         if not 1 <= self.raw_days <= self.hourly_days:
-            raise FleetError("raw history must be kept at least a day, hourly history at least as long")
+            raise FleetError("--raw-days must be at least 1, and --hourly-days at least as many")
         if self.landing_days < 1:
-            raise FleetError("landed files must be kept at least a day")
+            raise FleetError("--landing-days must be at least 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def _busy(who: str, warehouse: str) -> WarehouseBusy:
-    return WarehouseBusy(f"another run ({who}) is using the warehouse {warehouse}")
+    return WarehouseBusy(f"another run ({who}) is in progress on the warehouse {warehouse}")
 
 
 class Lease:

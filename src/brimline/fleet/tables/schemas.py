@@ -190,5 +190,14 @@ BRONZE = {
     Table.THINNED: THINNED,
 }
 
+NOT_NEGATIVE = {
+    Table.VOLUMES: (c.TOTAL_BYTES, c.USABLE_BYTES),
+    Table.REPLICAS: (
+        *(c.SEGMENTS, c.DELETED_BYTES, c.FOREIGN_BYTES, c.OTHER_BYTES, c.SIZE_BYTES, c.REMOTE_BYTES),
+        c.BYTES_PERCENT,
+    ),
+    Table.SNAPSHOTS: (c.FILE_BYTES,),
+}
+"""What these tables never hold less than 0 of: a snapshot that does is refused, and Delta refuses it of anybody."""
 
 ARROW: dict[Table, pa.Schema] = {table: to_arrow_schema(schema, timezone="UTC") for table, schema in BRONZE.items()}

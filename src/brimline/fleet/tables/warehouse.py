@@ -12,14 +12,16 @@ tasks do, with pyarrow. Whoever reads, Spark computes.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction
-from deltalake.exceptions import TableNotFoundError
+from deltalake import CommitProperties, DeltaTable, Field, QueryBuilder, Schema, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -42,7 +44,7 @@ from brimline.fleet.tables.data_files import (
 from brimline.fleet.tables.dictionary import meaning
 from brimline.fleet.tables.gold_schemas import GOLD
 from brimline.fleet.tables.landing_paths import for_delta, for_spark
-from brimline.fleet.tables.schemas import ARROW, BRONZE, INDEXED_COLUMNS
+from brimline.fleet.tables.schemas import ARROW, BRONZE, INDEXED_COLUMNS, NOT_NEGATIVE
 from brimline.model.secrets import is_uri
 
 _CREATED_WITH = {"delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
@@ -59,6 +61,8 @@ SMALL_BYTES = 16 << 20
 FEW_ROWS = 50_000
 """Up to here one task is quicker than two with a shuffle between them."""
 _NAME = "rows"
+_COMMIT = "brimline.commit"
+_CONSTRAINT = "not_negative"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,7 @@ ALL = Wanted()
 class Warehouse:
     place: str
     """A folder or a URI, as pyarrow takes it."""
+    _open: dict[Table, DeltaTable] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def path(self, table: Table) -> str:
         """As Spark takes it."""
@@ -107,11 +112,20 @@ class Warehouse:
         return self.opened(table) is not None
 
     def opened(self, table: Table) -> DeltaTable | None:
-        """Without Spark; ``None`` for a table that was never written."""
+        """As it is now, without Spark; ``None`` for a table that was never written.
+
+        One that was open before is followed from there: to open it reads all commits since its last checkpoint, and a
+        round asks some fifty times.
+        """
+        found = self._open.get(table)
         try:
-            return DeltaTable(f"{for_delta(self.place)}/{table.value}")
+            if found is None:
+                found = self._open[table] = DeltaTable(f"{for_delta(self.place)}/{table.value}")
+            else:
+                found.update_incremental()
         except TableNotFoundError:
             return None
+        return found
 
     def select(self, table: Table, columns: Sequence[str], wanted: Wanted = ALL, where: str = "") -> pa.Table:
         """Some columns of some rows, each once, without Spark; ``where`` is a condition in SQL."""
@@ -175,16 +189,29 @@ class Warehouse:
         batch: BatchName | None = None,
         told: Mapping[str, str] | None = None,
     ) -> None:
-        """Make these files the table's. Does nothing if this batch is in the table already."""
+        """Make these files the table's. Does nothing if this batch is in the table already.
+
+        An object store may carry a commit out and say that it failed. Asked again, it says that this version is there
+        already, and a commit that has happened looks like a conflict: so every commit has a name of its own.
+        """
         found = self.opened(table)
         if found is not None and batch is not None and (found.transaction_version(batch.stream) or 0) >= batch.number:
             remove_files(self.place, files)
             return
+        name = uuid4().hex
+        done = [] if batch is None else [Transaction(batch.stream, batch.number)]
+        properties = CommitProperties(app_transactions=done, custom_metadata={**(told or {}), _COMMIT: name})
+        try:
+            self._commit(found, table, list(map(_action, files)), mode, properties)
+        except DeltaError:
+            if self.told(table).get(_COMMIT) != name:
+                raise
+
+    def _commit(
+        self, found: DeltaTable | None, table: Table, actions: list[AddAction], mode: str, properties: CommitProperties
+    ) -> None:
         schema = Schema.from_json(_with_comments(table).json())
         parted = [c.TAKEN_ON] if table in BRONZE and c.TAKEN_ON in schema_of(table).names else []
-        done = [] if batch is None else [Transaction(batch.stream, batch.number)]
-        properties = CommitProperties(app_transactions=done, custom_metadata=dict(told or {}))
-        actions = [_action(each) for each in files]
         if found is None:
             create_table_with_add_actions(
                 f"{for_delta(self.place)}/{table.value}",
@@ -196,22 +223,42 @@ class Warehouse:
                 configuration=_CREATED_WITH if mode == "append" else _CREATED_WITH | _REWRITTEN,
                 commit_properties=properties,
             )
+            return
+        if mode == "append":
+            _add_missing(found, schema)
+            _constrain(found, table)
         else:
-            if mode == "append":
-                _add_missing(found, schema)
-            else:
-                _tidy(found)
-            found.create_write_transaction(
-                list(actions), mode, schema, partition_by=parted, commit_properties=properties
-            )
+            _tidy(found)
+        found.create_write_transaction(list(actions), mode, schema, partition_by=parted, commit_properties=properties)
 
 
 def _add_missing(found: DeltaTable, schema: Schema) -> None:
     """A table of an older brimline gets the columns that were added since; its rows have nothing in them."""
-    there = {each.name for each in found.schema().fields}
-    missing = [each for each in schema.fields if each.name not in there]
-    if missing:
+    missing = _missing(found, schema)
+    if not missing:
+        return
+    try:
         found.alter.add_columns(missing)
+    except DeltaError:  # it may have happened all the same
+        found.update_incremental()
+        if _missing(found, schema):
+            raise
+
+
+def _constrain(found: DeltaTable, table: Table) -> None:
+    """For others who write: our own files are named to Delta, which does not look into them.
+
+    From the second commit on, because delta-rs takes no constraint for a table that it creates.
+    """
+    wanted = " AND ".join(f"({name} IS NULL OR {name} >= 0)" for name in NOT_NEGATIVE.get(table, ()))
+    if wanted and f"delta.constraints.{_CONSTRAINT}" not in found.metadata().configuration:
+        with suppress(DeltaError):  # rows of an older brimline may be in its way
+            found.alter.add_constraint({_CONSTRAINT: wanted})
+
+
+def _missing(found: DeltaTable, schema: Schema) -> list[Field]:
+    there = {each.name for each in found.schema().fields}
+    return [each for each in schema.fields if each.name not in there]
 
 
 def _tidy(found: DeltaTable) -> None:
@@ -222,9 +269,10 @@ def _tidy(found: DeltaTable) -> None:
     """
     if (found.version() + 1) % _TIDY_EVERY:
         return
-    if not found.metadata().configuration.keys() >= _REWRITTEN.keys():
-        found.alter.set_table_properties(_REWRITTEN)
-    found.vacuum(OLD_VERSIONS_HOURS, dry_run=False, enforce_retention_duration=False)
+    with suppress(DeltaError):  # the next time will do
+        if not found.metadata().configuration.keys() >= _REWRITTEN.keys():
+            found.alter.set_table_properties(_REWRITTEN)
+        found.vacuum(OLD_VERSIONS_HOURS, dry_run=False, enforce_retention_duration=False)
 
 
 def _action(file: DataFile) -> AddAction:
@@ -247,13 +295,19 @@ def _by_day(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _bytes_of(found: DeltaTable, wanted: Wanted) -> int:
+    return sum(each.size for each in _stored_files(found, wanted))
+
+
+def _stored_files(found: DeltaTable, wanted: Wanted) -> list[StoredFile]:
     added = pa.table(found.get_add_actions(flatten=True))
-    sizes = added.column("size_bytes").to_pylist()
     day = f"partition.{c.TAKEN_ON}"
-    if day not in added.column_names or wanted == ALL:
-        return sum(sizes)
-    days = added.column(day).to_pylist()
-    return sum(size for size, on in zip(sizes, days, strict=True) if wanted.includes(on))
+    days = added.column(day).to_pylist() if day in added.column_names else [None] * len(added)
+    sizes, paths = (added.column(name).to_pylist() for name in ("size_bytes", "path"))
+    return [
+        StoredFile(path=path, day=on, size=size)
+        for path, on, size in zip(paths, days, sizes, strict=True)
+        if on is None or wanted.includes(on)
+    ]
 
 
 def _selected(found: DeltaTable, schema: pa.Schema, wanted: Wanted, where: str = "", once: str = "") -> pa.Table:
@@ -264,9 +318,9 @@ def _selected(found: DeltaTable, schema: pa.Schema, wanted: Wanted, where: str =
     columns = ", ".join(f'"{name}"' for name in schema.names if name in there)
     query = f"SELECT {once}{columns} FROM {_NAME}{condition}"
     read = pa.table(QueryBuilder().register(_NAME, found).execute(query).read_all())
-    for field in schema:
-        if field.name not in there:
-            read = read.append_column(field.name, pa.nulls(len(read), field.type))
+    for each in schema:
+        if each.name not in there:
+            read = read.append_column(each.name, pa.nulls(len(read), each.type))
     plain = pa.schema([pa.field(each.name, each.type) for each in schema])
     return read.select(schema.names).cast(plain)
 
@@ -288,16 +342,7 @@ def quoted(text: str) -> str:
 
 def _read_by_tasks(spark: SparkSession, place: str, table: Table, found: DeltaTable, wanted: Wanted) -> DataFrame:
     """Where Spark has no way in: pyarrow reads the data files in Spark's tasks, and no jar of a store is needed."""
-    added = pa.table(found.get_add_actions(flatten=True))
-    day = f"partition.{c.TAKEN_ON}"
-    days = added.column(day).to_pylist() if day in added.column_names else [None] * len(added)
-    sizes, paths = (added.column(name).to_pylist() for name in ("size_bytes", "path"))
-    files = [
-        StoredFile(path=path, day=on, size=size)
-        for path, on, size in zip(paths, days, sizes, strict=True)
-        if on is None or wanted.includes(on)
-    ]
-    shares = shared_out(files, SMALL_BYTES)
+    shares = shared_out(_stored_files(found, wanted), SMALL_BYTES)
     schema = to_arrow_schema(schema_of(table), timezone="UTC")
     work = partial(read_by_task, f"{place.rstrip('/')}/{table.value}", shares, schema, wanted.snapshots)
     return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(work, nullable(schema_of(table)))
