@@ -232,7 +232,7 @@ def test_the_log_names_each_change_once() -> None:
         ["WARNING", "gateway-silent"],
         ["INFO", "gateway-answers"],
     ]
-    assert "there is no /run/g.sock; clients that go through it cannot connect, and nothing is refused" in lines[0]
+    assert "there is no /run/g.sock; nothing is refused until it runs (start: brimline gateway)" in lines[0]
 
 
 def test_no_gateway_where_none_is_wanted_is_no_warning() -> None:

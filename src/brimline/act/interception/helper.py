@@ -21,6 +21,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, TextIO
 
@@ -142,13 +143,13 @@ def main(words: list[str] | None = None) -> int:
     options = parser.parse_args(words)
     try:
         holder = HeldRules()
+        if options.sweep:
+            holder.close()
+            return 0
+        return serve(holder, sys.stdin, sys.stdout)
     except InterceptionFailed as error:
         print(json.dumps({"error": str(error)}), flush=True)
         return 1
-    if options.sweep:
-        holder.close()
-        return 0
-    return serve(holder, sys.stdin, sys.stdout)
 
 
 def serve(holder: HeldRules, orders: TextIO, answers: TextIO) -> int:
@@ -171,8 +172,9 @@ def serve(holder: HeldRules, orders: TextIO, answers: TextIO) -> int:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             answer = {"error": f"order not understood: {error!r}"}
         print(json.dumps(answer), file=answers, flush=True)
-    while holder.close()["is_used"]:
-        time.sleep(_LOOK_AGAIN_SECONDS)
+    with suppress(InterceptionFailed):  # it was said to each order, and nobody listens any more
+        while holder.close()["is_used"]:
+            time.sleep(_LOOK_AGAIN_SECONDS)
     return 0
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from brimline.act.interception.nftables import InterceptionFailed, Nftables
+from brimline.act.interception.nftables import InterceptionFailed, Nftables, has_net_admin
 from brimline.act.interception.ruleset import SECONDS_WHILE_FULL, ForeignRule, foreign_rules
 from brimline.documents.codec import read_json
 
@@ -25,7 +25,6 @@ PATIENCE_SECONDS = float(SECONDS_WHILE_FULL)
 """As long as its rules may last without it. To give the helper up removes them: no sooner than they end by themselves.
 One that answers later than it should renews them, even those that have run out."""
 _TO_END_SECONDS = 2.0
-_NET_ADMIN = 1 << 12
 _CHUNK = 1 << 16
 Leaders: TypeAlias = Sequence[tuple[str, int]]
 """Addresses and ports of other brokers."""
@@ -39,7 +38,7 @@ def why_not_here(service: Path) -> str | None:
         return str(error)
     if shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
         return "ip is not installed: apt install iproute2"
-    if service.exists() or _capabilities() & _NET_ADMIN:
+    if service.exists() or has_net_admin():
         return None
     return (
         f"no CAP_NET_ADMIN, and no helper at {service}: systemctl start brimline-interception.socket (deploy/systemd)"
@@ -58,11 +57,6 @@ def rules_of_others(ports: Collection[int]) -> list[ForeignRule] | None:
         return None
     finally:
         nftables.close()
-
-
-def _capabilities() -> int:
-    (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("CapEff:"))
-    return int(line.split()[1], 16)
 
 
 class HelperLink:

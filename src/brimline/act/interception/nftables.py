@@ -2,10 +2,12 @@
 
 import ctypes
 import ctypes.util
+from pathlib import Path
 
 from brimline.model import BrimlineError
 
 _DEFAULT_CONTEXT = 0
+_NET_ADMIN = 1 << 12
 
 
 class InterceptionFailed(BrimlineError):
@@ -30,6 +32,8 @@ class Nftables:
 
     def run(self, commands: str) -> str:
         """All of them or none; what they print."""
+        if not has_net_admin():  # of that the library writes to standard error, whatever its buffers
+            raise InterceptionFailed("CAP_NET_ADMIN is needed")
         code = self._library.nft_run_cmd_from_buffer(self._context, commands.encode())
         said: bytes = self._library.nft_ctx_get_error_buffer(self._context)
         printed: bytes = self._library.nft_ctx_get_output_buffer(self._context)
@@ -39,6 +43,11 @@ class Nftables:
 
     def close(self) -> None:
         self._library.nft_ctx_free(self._context)
+
+
+def has_net_admin() -> bool:
+    (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("CapEff:"))
+    return bool(int(line.split()[1], 16) & _NET_ADMIN)
 
 
 def _first_line(said: str) -> str:

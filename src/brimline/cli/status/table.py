@@ -50,7 +50,7 @@ def guard_lines(state: GuardState, glyphs: Glyphs, room: int = _WIDE) -> Iterato
     """In a narrow ``room`` a volume takes a line more."""
     yield from _head(state, glyphs)
     for volume in state.volumes:
-        yield from _volume_lines(volume, glyphs, room)
+        yield from _volume_lines(volume, glyphs, room, refuses=_refuses(state))
         yield from _topic_lines(volume, state)
     for ballast in state.ballast.volumes if state.ballast else ():
         yield Text.assemble("  ", _ballast_word(ballast), printable(ballast.does))
@@ -89,7 +89,13 @@ def _head(state: GuardState, glyphs: Glyphs) -> Iterator[Text]:
     yield Text()
 
 
-def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int) -> Iterator[Text]:
+def _refuses(state: GuardState) -> bool:
+    """Whether somebody is there to refuse what the guard has refused."""
+    is_up = state.gateway is None or state.gateway.state is not None
+    return is_up and (state.interception is None or state.interception.failure is None)
+
+
+def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int, *, refuses: bool) -> Iterator[Text]:
     verdict = (f"{volume.state.upper():<8}", _STYLES.get(volume.state, "bold"))
     if volume.used_percent is None:
         yield Text.assemble("  ", verdict, printable(volume.failure.message if volume.failure else "not known"))
@@ -112,7 +118,10 @@ def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int) -> Iterator
         yield Text(f"          {printable(log_dir)}", "dim")
     for act in volume.would_do:
         here = act.replace(f" to {', '.join(volume.log_dirs)}", "")
-        yield Text(f"          {printable(here)}", "yellow")
+        is_empty_promise = not refuses and "observe mode" not in act
+        yield Text(
+            f"          {printable(here if not is_empty_promise else 'writes are NOT refused: see below')}", "yellow"
+        )
 
 
 def _topic_lines(volume: VolumeDocument, state: GuardState) -> Iterator[Text]:

@@ -204,5 +204,5 @@ class GatewayNews:
         elif report.failure is not None:
             # Where none is wanted and none was ever set up, that is how it should be
             level = logging.INFO if report.is_absent else logging.WARNING
-            rest = "; clients that go through it cannot connect, and nothing is refused" if report.is_wanted else ""
+            rest = "; nothing is refused until it runs (start: brimline gateway)" if report.is_wanted else ""
             say(level, "gateway-silent", f"{report.failure}{rest}", kind=report.failure.kind.value)
