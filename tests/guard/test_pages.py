@@ -193,6 +193,8 @@ def test_a_gateway_that_should_be_there_and_is_not(state: GuardState) -> None:
     assert json.loads(state_document(silent))["gateway"]["up"] is False
     assert "Gateway  does not answer\n  ! nobody listens on g.sock\n          clients cannot reach the broker" in text
     assert troubles_of(silent)[0] == "GATEWAY DOWN"
+    assert "writes are NOT refused: see below" in text
+    assert "writes are refused" not in text
 
 
 def test_a_gateway_that_refuses_nothing(state: GuardState) -> None:
