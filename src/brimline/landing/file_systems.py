@@ -15,6 +15,7 @@ _ATTEMPTS = 10
 """As delta-rs. pyarrow's own three are not enough for a store that fails one request in ten."""
 _CONNECT_SECONDS, _REQUEST_SECONDS = 10.0, 60.0
 _FETCHED_WHOLE = 256 << 20
+_NO_ROOM = "Failed to flush response stream"
 _S3_OPTIONS = ("endpoint_override", "region", "scheme")
 _REGION, _ENDPOINT = ("AWS_REGION", "AWS_DEFAULT_REGION"), ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
@@ -42,7 +43,18 @@ def opened_file(path: str) -> pa.NativeFile:
         return pa.OSFile(path)  # not mapped: a file that somebody cuts short meanwhile would end the process
     files, below = file_system(path)
     file = files.open_input_file(below)
-    return file if file.size() > _FETCHED_WHOLE else pa.BufferReader(file.read_buffer())
+    return file if file.size() > _FETCHED_WHOLE else pa.BufferReader(_whole(file))
+
+
+def _whole(file: pa.NativeFile) -> bytes:
+    """A refusal longer than the file does not fit where the file was to go: then AWS's client does not ask again."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return bytes(file.read_at(file.size(), 0))
+        except OSError as error:
+            if _NO_ROOM not in str(error):
+                raise
+    return bytes(file.read_at(file.size(), 0))
 
 
 @cache  # a task opens thousands of files of one place

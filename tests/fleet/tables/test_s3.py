@@ -23,6 +23,8 @@ from brimline.fleet.tables.run_lock import Lease
 from brimline.fleet.tables.show import TableLook, look_at
 from brimline.fleet.tables.warehouse import BatchName, Warehouse
 from brimline.guard.landing.child import SnapshotWriter
+from brimline.landing.file_systems import opened_file
+from brimline.landing.place import LandingPlace
 from tests.fleet.s3 import BUCKET, SECRET, failed_of, s3_server
 from tests.landing.snapshots import HEADER, sections, some_tables
 
@@ -107,6 +109,12 @@ def test_a_file_that_is_gone_is_refused_and_a_store_that_fails_is_not_the_files_
     with pytest.raises(OSError, match="NETWORK_CONNECTION") as failed:
         take_in(f"{place}/unreachable.parquet")
     assert SECRET not in str(failed.value)
+
+
+def test_a_file_that_is_shorter_than_the_stores_complaint_is_fetched(place: str) -> None:
+    LandingPlace(place).put("short", b"x")
+
+    assert {bytes(opened_file(f"{place}/short").read()) for _ in range(30)} == {b"x"}
 
 
 def test_a_landing_place_that_is_not_there_is_a_sentence(place: str) -> None:
