@@ -60,11 +60,11 @@ def limit_connections(sandbox: Sandbox) -> None:
         client.alter_configs([limit])
 
 
-def set_quota(connection: Connection, address: str | None) -> None:
+def set_quota(connection: Connection, address: str | None, per_second: float = 9.0) -> None:
     request = AlterClientQuotasRequest
     entry = request.EntryData(
         entity=[request.EntryData.EntityData(entity_type="ip", entity_name=address)],
-        ops=[request.EntryData.OpData(key="connection_creation_rate", value=9.0, remove=False)],
+        ops=[request.EntryData.OpData(key="connection_creation_rate", value=per_second, remove=False)],
     )
     connection.ask(BROKER, request(entries=[entry], validate_only=False), Deadline(PATIENCE))
 

@@ -112,7 +112,8 @@ def test_the_quota_of_an_address_is_kept_when_the_broker_has_told_it(sandbox: Sa
         gateway(sandbox, tmp_path / "log", NOTHING_IS_FULL) as fronting,
         closing(Connection(ClientConfig.from_properties(sandbox.admin_servers))) as admin,
     ):
-        set_quota(admin, hurried)
+        # So little that a busy machine is still too fast: 200 connections are to take less than three minutes.
+        set_quota(admin, hurried, per_second=1.0)
 
         def quotas() -> Mapping[str, float]:
             found = ask_connection_rules(admin, BROKER, Deadline(PATIENCE)).quotas_by_address
