@@ -34,6 +34,11 @@ def test_whatever_is_killed_its_rules_go_at_once_and_no_record_is_lost() -> None
 
 
 @pytest.mark.long
+def test_a_trial_turns_clients_aside_and_refuses_nothing() -> None:
+    run_inside("observed", "4.3.1")
+
+
+@pytest.mark.long
 def test_a_fence_by_hand_turns_clients_aside() -> None:
     run_inside("by_hand", "4.3.1")
 
