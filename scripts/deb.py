@@ -35,7 +35,7 @@ Maintainer: The Brimline authors <brimline@localhost>
 Section: admin
 Priority: optional
 Depends: python3 (>= {python}), python3 (<< {next_python}), passwd
-Suggests: default-jre-headless
+Suggests: default-jre-headless, nftables, iproute2
 Installed-Size: {kilobytes}
 Description: disk-space management for Apache Kafka
  Shows how full Kafka's disks are, refuses writes to a full one before the
@@ -58,11 +58,12 @@ set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 # Ledger and fences stay, also on purge: they are the record of what was deleted.
 """
+COMMANDS = {"brimline": "brimline.cli", "brimline-interception": "brimline.act.interception.helper"}
 COMMAND = """\
 #!/usr/lib/brimline/bin/python
 import sys
 
-from brimline.cli import main
+from {module} import main
 
 sys.exit(main())
 """
@@ -101,7 +102,8 @@ def _environment(tree: Path, python: str) -> None:
 
 
 def _put_files(tree: Path) -> None:
-    _put(tree / "usr/bin/brimline", COMMAND, mode=0o755)
+    for name, module in COMMANDS.items():
+        _put(tree / "usr/bin" / name, COMMAND.format(module=module), mode=0o755)
     for unit in (ROOT / "deploy" / "systemd").iterdir():
         _put(tree / "lib/systemd/system" / unit.name, unit.read_text())
     for kind in ("prometheus", "grafana", "jmx_exporter"):

@@ -2,13 +2,15 @@
 
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from brimline.settings import keys
 
-UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
+ROOT = Path(__file__).parents[2]
+UNITS = ROOT / "deploy" / "systemd"
 GUARD, GATEWAY, SOCKET = (
     UNITS / name for name in ("brimline-guard.service", "brimline-gateway.service", "brimline-gateway.socket")
 )
@@ -34,13 +36,20 @@ def test_a_gateway_that_drains_is_not_killed() -> None:
     assert seconds * 1000 > keys.GATEWAY_DRAIN_TIMEOUT.default
 
 
-def test_the_ports_are_held_for_the_gateway() -> None:
-    assert settings(GATEWAY)["Sockets"] == SOCKET.name
+def test_the_ports_are_held_for_the_gateway_where_that_is_wanted() -> None:
     assert settings(SOCKET)["Service"] == GATEWAY.name
+    assert "Sockets" not in settings(GATEWAY), "it would start the socket, which takes an intercepted broker's port"
+
+
+def test_what_they_start_is_installed() -> None:
+    commands = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    started = [value for unit in UNITS.glob("*.service") for name, value in settings(unit).items() if "Exec" in name]
+
+    assert {words.split()[1] for words in started if words.startswith("/usr/bin/env ")} == set(commands)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-@pytest.mark.parametrize("unit", [GUARD, GATEWAY, SOCKET], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", sorted(UNITS.iterdir()), ids=lambda unit: unit.name)
 def test_systemd_takes_them(unit: Path) -> None:
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ KEYS = {
     "brimline.gateway.interception.disarm.seconds": "1",
     "brimline.gateway.interception.arm.percent": "2",
 }
+OBSERVING = {**KEYS, "brimline.enforcement": "observe"}
 
 
 def rules() -> str:
@@ -84,9 +85,11 @@ def verify_goes_on(load: Load, *partitions: int) -> None:
 
 
 @contextmanager
-def beside(sandbox: Sandbox, logs: Path) -> Iterator[tuple[RunningGateway, RunningGuard]]:
-    with gateway(sandbox, logs / "gateway.log", KEYS) as running:
-        with_state = {**KEYS, "brimline.state.dir": str(state_dir(sandbox))}
+def beside(
+    sandbox: Sandbox, logs: Path, keys: Mapping[str, str] = KEYS
+) -> Iterator[tuple[RunningGateway, RunningGuard]]:
+    with gateway(sandbox, logs / "gateway.log", keys) as running:
+        with_state = {**keys, "brimline.state.dir": str(state_dir(sandbox))}
         with guard(sandbox, logs / "guard.log", with_state) as guarding:
             eventually(lambda: guarding.state()["interception"] is not None)
             yield running, guarding
@@ -179,6 +182,22 @@ def by_hand(sandbox: Sandbox, logs: Path) -> None:
         verify_goes_on(load, FULL, HEALTHY)
 
 
+def observed(sandbox: Sandbox, logs: Path) -> None:
+    """A trial: clients are turned aside and judged, nothing is refused."""
+    with beside(sandbox, logs, OBSERVING) as (running, guarding), loaded(sandbox) as load:
+        verify_goes_on(load, FULL, HEALTHY)
+        foreign = fill(sandbox)
+        eventually(lambda: phase(guarding) == "armed")
+        eventually(lambda: proxied(running) > 0)
+        eventually(lambda: running.state()["wouldHaveRefused"] != [])
+        verify_goes_on(load, FULL, HEALTHY)
+        assert refused_batches(running, TOPIC) == 0
+        sandbox.unfill(foreign)
+        eventually(lambda: phase(guarding) == "idle")
+        verify_goes_on(load, FULL, HEALTHY)
+    verify_unharmed(sandbox)
+
+
 def clients(sandbox: Sandbox, logs: Path) -> None:
     """Every client at once, two rounds: what is acknowledged is stored, once and in order where that is promised."""
     log_dirs = sandbox.broker(1).log_dirs
@@ -232,6 +251,7 @@ SCENARIOS: dict[str, Callable[[Sandbox, Path], None]] = {
     "rounds": rounds,
     "kills": kills,
     "by_hand": by_hand,
+    "observed": observed,
     "clients": clients,
 }
 

@@ -53,6 +53,7 @@ from tests.integration.full_followers import (
     FOLLOWER,
     LEADER,
     OTHER_FOLLOWER,
+    REPLICATING,
     SHRINKING,
     Guarded,
     acknowledged,
@@ -382,13 +383,19 @@ FAILURES: tuple[tuple[str, dict[str, str], Harm], ...] = (
 )
 
 
-def full_follower(version: str, logs: Path) -> None:
+def shared_listener(version: str, logs: Path) -> None:
+    """The same, where brokers and clients have one listener."""
+    full_follower(version, logs, is_shared=True)
+
+
+def full_follower(version: str, logs: Path, *, is_shared: bool = False) -> None:
     """Three replicas, one disk full, nothing fronted: the follower's own fetches leave out what it has no room for."""
-    spec = replace(three_brokers(version, SHRINKING), fronted=False)
+    spec = replace(three_brokers(version, REPLICATING if is_shared else SHRINKING), fronted=False)
     config = {**SMALL_SEGMENTS, "min.insync.replicas": "2"}
     with NetworkedSandbox(spec) as sandbox, as_before(sandbox), ExitStack() as stack:
         topic = "replicated"
-        running = {broker: beside(sandbox, logs, stack, broker) for broker in BROKERS}
+        keys = {broker: one_listener(sandbox, broker) if is_shared else {} for broker in BROKERS}
+        running = {broker: beside(sandbox, logs, stack, broker, **keys[broker]) for broker in BROKERS}
         create_spread_topic(sandbox, topic, config)
         log_dir = sandbox.broker(FOLLOWER).log_dirs[0]
         with load_on(sandbox, topic) as load, watched_level(sandbox, log_dir) as level:
@@ -402,6 +409,8 @@ def full_follower(version: str, logs: Path) -> None:
             eventually(lambda: all(acknowledged(load, each) > stored[each] + 500 for each in stored))
             assert size(sandbox, topic, FOLLOWER, FULL) == stopped_at, "the full disk grew"
             assert refused_batches(running[LEADER].gateway, topic) == 0
+            ruleset = sandbox.network.said(FOLLOWER, "nft", "list", "ruleset")
+            assert (f"saddr {address(LEADER)} accept" in ruleset) == is_shared, "leaders are clients of that listener"
             assert running[LEADER].gateway.state()["skips"]["partitionsSkipped"] == 0, "nothing is fronted"
             print("fetches", own.gateway.state()["skips"], f"highest {level.highest:.1f} %", flush=True)
             sandbox.unfill(foreign)
@@ -412,6 +421,12 @@ def full_follower(version: str, logs: Path) -> None:
         verify_same_everywhere(sandbox, topic, load)
         assert signs_of_death(sandbox) == []
         stack.close()
+
+
+def one_listener(sandbox: NetworkedSandbox, broker: int) -> dict[str, str]:
+    """The sandbox asks brokers at another one, of which guard and gateway do not know."""
+    of_broker = sandbox.broker(broker).properties
+    return {each: of_broker[each].split(",")[0] for each in ("listeners", "advertised.listeners")}
 
 
 def addresses(version: str, logs: Path) -> None:
@@ -645,6 +660,7 @@ SCENARIOS: dict[str, Callable[[str, Path], None]] = {
     "tls": tls,
     "failures": failures,
     "full_follower": full_follower,
+    "shared_listener": shared_listener,
     "addresses": addresses,
     "neighbours": neighbours,
     "many": many,

@@ -34,14 +34,20 @@ def test_whatever_is_killed_its_rules_go_at_once_and_no_record_is_lost() -> None
 
 
 @pytest.mark.long
+def test_a_trial_turns_clients_aside_and_refuses_nothing() -> None:
+    run_inside("observed", "4.3.1")
+
+
+@pytest.mark.long
 def test_a_fence_by_hand_turns_clients_aside() -> None:
     run_inside("by_hand", "4.3.1")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("version", ["4.3.1", "3.9.2"])
-def test_a_full_follower_leaves_out_its_own_fetches_and_catches_up(version: str) -> None:
-    run_inside("full_follower", version, ON_MACHINES)
+@pytest.mark.parametrize("scenario", ["full_follower", "shared_listener"])
+def test_a_full_follower_leaves_out_its_own_fetches_and_catches_up(scenario: str, version: str) -> None:
+    run_inside(scenario, version, ON_MACHINES)
 
 
 @pytest.mark.long

@@ -47,9 +47,12 @@ def test_it_has_units_pages_and_completion_and_belongs_to_root(package: Path) ->
 
     assert {
         "usr/bin/brimline",
+        "usr/bin/brimline-interception",
         "lib/systemd/system/brimline-guard.service",
         "lib/systemd/system/brimline-gateway.service",
         "lib/systemd/system/brimline-gateway.socket",
+        "lib/systemd/system/brimline-interception.socket",
+        "lib/systemd/system/brimline-interception@.service",
         "usr/share/man/man1/brimline-doctor.1.gz",
         "usr/share/bash-completion/completions/brimline",
         "usr/share/zsh/vendor-completions/_brimline",

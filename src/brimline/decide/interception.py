@@ -37,6 +37,8 @@ CLIENT_MARK = 0x62726D6E
 """On the gateway's connections to clients and to leaders. Another one: what is sent there leaves the machine."""
 FETCH_MARK = 0x62726D6D
 """On packets of this broker's own fetches, which are turned aside on their way out."""
+OWN_MARK = 0x62726D6F
+"""On packets of the guard's own client: what frees a full disk must not depend on a gateway."""
 
 
 class Need(IntEnum):

@@ -97,7 +97,7 @@ class GatewayCommands:
             listeners=tuple(
                 GatewayListener(
                     name=each.name,
-                    address=str(each.bind),
+                    address=str(each.dialled),
                     upstream=str(each.upstream),
                     protocol=each.client_protocol.value,
                     connections=forwarder.open_connections(each.name),

@@ -397,7 +397,7 @@ class Gateway:
     def _say_started(self) -> None:
         fronted = self._config.layout.fronted
         mode = "enforces" if self._config.is_enforcing else "observe mode: counts what it would refuse, refuses nothing"
-        addresses = "; ".join(f"{each.name} {each.bind} -> {each.upstream}" for each in fronted)
+        addresses = "; ".join(f"{each.name} {each.dialled} -> {each.upstream}" for each in fronted)
         say(
             logging.INFO,
             "started",

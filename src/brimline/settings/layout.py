@@ -85,6 +85,11 @@ class FrontedListener:
     """Clients are turned aside by the kernel: the gateway listens for them on a port that nobody else knows."""
 
     @property
+    def dialled(self) -> Address:
+        """Where clients connect."""
+        return self.broker_bind if self.is_intercepted else self.bind
+
+    @property
     def has_client_tls(self) -> bool:
         return self.client_protocol.uses_tls
 

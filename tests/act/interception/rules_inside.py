@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from brimline.act.interception.link import HelperLink, rules_of_others
 from brimline.act.interception.nftables import InterceptionFailed
@@ -106,6 +108,29 @@ def answers(host: str) -> bool:
     return False
 
 
+def helper_as_a_service(path: Path) -> "subprocess.Popen[bytes]":
+    """One that is started as systemd does it, for whoever calls there."""
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server.bind(str(path))
+    path.chmod(0o666)
+    server.listen()
+    program = (
+        "import os, socket, sys; from brimline.act.interception.helper import main\n"
+        f"line, _ = socket.socket(fileno={server.fileno()}).accept()\n"
+        "os.dup2(line.fileno(), 0); os.dup2(line.fileno(), 1); line.close(); sys.exit(main([]))"
+    )
+    return subprocess.Popen([sys.executable, "-c", program], pass_fds=[server.fileno()])
+
+
+@contextmanager
+def as_another_user() -> Iterator[None]:
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
 def main() -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     away = other_machine()
@@ -195,6 +220,31 @@ def main() -> None:
     rules.close()
     leader.kill()
     leader.wait()
+    assert laid() == before
+
+    # The guard's own client passes by, where the guard has a user of its own; others of this machine do not.
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        service = helper_as_a_service(Path(folder, "helper.sock"))
+        of_a_user = HelperLink(1, [PORT], Path(folder, "helper.sock"))
+        with as_another_user():
+            of_a_user.open(own, [])
+        of_a_user.cut(marked=False, most=100)
+        of_a_user.say(armed=True, held=False)
+        with as_another_user():
+            passing, heard = dialled()
+        assert heard == "broker sees 127.0.0.1"
+        assert dialled()[1] == "gateway sees 127.0.0.1"
+        assert of_a_user.count()[0] == 0, "it is not ended as a direct one"
+        of_a_user.say(armed=False, held=True)
+        with as_another_user():
+            assert not is_refused()
+        assert is_refused()
+        of_a_user.cut(marked=True, most=100)
+        of_a_user.close()
+        passing.sendall(b"goes on")
+        of_a_user.end()
+        assert service.wait(10) == 0
     assert laid() == before
 
     # What others have is named, and left as it is.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brimline.act.interception.link import HelperLink
-from brimline.act.interception.nftables import InterceptionFailed, Nftables
+from brimline.act.interception.nftables import InterceptionFailed, Nftables, first_line
 from brimline.act.interception.ruleset import SECONDS, Aside, foreign_rules, made, said_again
 from tests.namespaces import needs_network_namespaces
 from tests.waiting import PATIENCE_SECONDS
@@ -27,6 +27,9 @@ def test_connections_are_turned_aside_cut_refused_and_spared_and_nothing_is_left
 def test_what_is_missing_is_one_sentence() -> None:
     with pytest.raises(InterceptionFailed, match=r"^libnothere.so is not installed: apt install nftables"):
         Nftables("libnothere.so")
+    # As nft 1.0.6 has it of a kernel without the expression that the marks point to.
+    said = "Error: Could not process rule: No such file or directory\n  queue num 3;\n  ^^^^^"
+    assert first_line(said).startswith("the kernel lacks a part: modprobe nft_tproxy")
 
 
 @needs_network_namespaces
@@ -117,3 +120,22 @@ def test_rules_of_others_are_named_where_they_send_a_port_of_the_broker_elsewher
     assert found == [("ip nat", "DOCKER", "172.17.0.2:9092"), ("ip mangle", "PREROUTING", "TPROXY")]
     assert [each.text.split()[-1] for each in foreign_rules(LISTED, {9094})] == [":1234", "TPROXY"]
     assert foreign_rules(LISTED, {19092}) == []
+
+
+def test_why_a_helper_has_ended_is_told_every_time(tmp_path: Path) -> None:
+    """Also where it ended before it was asked: then the line breaks."""
+    service = socket.create_server(str(tmp_path / "helper"), family=socket.AF_UNIX)
+    rules = HelperLink(1, [9092], tmp_path / "helper")
+
+    def end_before_the_question() -> None:
+        line, _ = service.accept()
+        line.sendall(b'{"error": "no library", "ended": true}\n')
+        line.close()
+
+    for _ in range(2):
+        helper = threading.Thread(target=end_before_the_question)
+        helper.start()
+        with pytest.raises(InterceptionFailed, match=r"^no library$"):
+            rules.disarm()
+        helper.join()
+    service.close()

@@ -100,7 +100,15 @@ def test_without_a_gateway_there_is_one_hint_and_no_more() -> None:
 
 
 def test_enforcing_with_nothing_fronted_is_a_problem() -> None:
-    assert said(layout(ENFORCING, DIRECT), "no listener goes through the gateway") is Weight.PROBLEM
+    assert said(layout(ENFORCING, DIRECT), "no listener goes through the gateway", "tproxy") is Weight.PROBLEM
+
+
+def test_interception_is_not_advised_where_every_client_shows_a_certificate() -> None:
+    only = DIRECT.replace("PLAINTEXT", "SSL", 1) + "\nlistener.name.client.ssl.client.auth=required\n"
+
+    assert all("tproxy" not in each.sentence for each in layout(ENFORCING, only))
+    intercepting = layout(ENFORCING + "brimline.gateway.interception=tproxy\n", only)
+    assert said(intercepting, "no listener can be intercepted") is Weight.PROBLEM
 
 
 @pytest.mark.parametrize(("mode", "weight"), [("", Weight.NOTE), (ENFORCING, Weight.WARNING)])

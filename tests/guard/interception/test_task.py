@@ -163,7 +163,7 @@ def test_a_gateway_that_is_gone_while_a_disk_is_full_is_told_with_the_bytes_that
     lost = tasked.run(1.0)
     direct = "clients connect to the broker directly with 10.0 MiB free; start it (brimline gateway)"
     assert f"new connections are refused for 5 s, then {direct}" in said(lost, 10 << 20)
-    assert "new connections are refused until it does; start it" in said(
+    assert "new connections are refused until it does with 10.0 MiB free; start it" in said(
         lost, 10 << 20, InterceptionSettings(is_closed=True)
     )
     assert said(tasked.run(5.0), 10 << 20) == f"the gateway does not answer: {direct}"
@@ -196,7 +196,9 @@ def test_before_the_other_brokers_are_known_nobody_is_turned_aside() -> None:
     tasked = Tasked()
     tasked.need, tasked.spared = Need.FULL, None
 
-    assert tasked.run(2.0).phase is Phase.IDLE
+    report = tasked.run(2.0)
+    assert report.phase is Phase.IDLE
+    assert said(report).startswith("the broker has not named the other brokers: clients connect to the broker directly")
 
 
 def test_what_the_kernel_refuses_is_told_and_tried_again() -> None:

@@ -13,11 +13,14 @@ It knows a few words and nothing of Kafka. One JSON object a line, from whoever 
 Routes stay as long as a connection passes through a gateway: without them the broker's answers would leave the machine.
 
 It removes its rules when its input ends, and itself ends when nobody needs the routes or another helper has come; the
-kernel removes the table with it, however it ends. ``python -m … --sweep`` removes what is left of one that was killed.
+kernel removes the table with it, however it ends. ``--sweep`` removes what is left of one that was killed.
 """
 
 import argparse
 import json
+import os
+import socket
+import struct
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -29,7 +32,7 @@ from brimline.act.interception import routes
 from brimline.act.interception.nftables import InterceptionFailed, Nftables
 from brimline.act.interception.ruleset import Aside, made, removed, said_again
 from brimline.act.interception.sockets import Connected, SocketDiagnosis
-from brimline.decide.interception import CLIENT_MARK, MARK
+from brimline.decide.interception import CLIENT_MARK, MARK, OWN_MARK
 from brimline.documents.codec import read_json
 
 Json = Mapping[str, Any]
@@ -42,7 +45,9 @@ _MARKS = (MARK, CLIENT_MARK)
 
 
 class HeldRules:
-    def __init__(self) -> None:
+    def __init__(self, caller: int = 0) -> None:
+        """``caller``: the user who gives the orders. One that is root's or the broker's is not his alone."""
+        self._caller = caller
         self._aside: Aside | None = None
         self._ports: Collection[int] = ()
         self._is_made = False
@@ -59,6 +64,7 @@ class HeldRules:
         leaders: list[tuple[str, int]],
         for_fetches: int | None,
     ) -> Json:
+        fetcher = self._sockets.listens_as([int(port) for port in ports]) or 0
         # What is not a number or an address never becomes a part of a rule.
         wanted = Aside(
             node_id=int(node),
@@ -66,7 +72,8 @@ class HeldRules:
             spared=tuple(sorted(str(ip_address(each.partition("%")[0])) for each in spared)),
             leaders=tuple((str(ip_address(address.partition("%")[0])), int(port)) for address, port in leaders),
             for_fetches=None if for_fetches is None else int(for_fetches),
-            fetcher=self._sockets.listens_as([int(port) for port in ports]) or 0,
+            fetcher=fetcher,
+            passes=self._caller if self._caller not in (0, fetcher) else None,
         )
         named = (*wanted.ports, *wanted.ports.values(), *(port for _, port in wanted.leaders))
         if any(port < _FIRST_PORT for port in (*named, wanted.for_fetches or _FIRST_PORT)):
@@ -118,7 +125,7 @@ class HeldRules:
         there = {port for _, port in leaders}
         found = self._sockets.at({*self._ports, *there})
         marked = [each for each in found if each.mark in _MARKS]
-        ours = (each for each in found if each.mark not in _MARKS and each.own_port in self._ports)
+        ours = (each for each in found if each.mark not in (*_MARKS, OWN_MARK) and each.own_port in self._ports)
         direct = [each for each in ours if not spared or each.peer[0] not in spared]
         if self._turns_fetches:
             # The other side of a fetch that was turned aside is the gateway's socket, under the leader's address.
@@ -136,20 +143,28 @@ class HeldRules:
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m brimline.act.interception.helper",
+        prog="brimline-interception",
         description="Holds the nftables rules that send clients of a broker to its gateway. Started by the guard.",
     )
     parser.add_argument("--sweep", action="store_true", help="remove what a killed one has left, and end")
     options = parser.parse_args(words)
     try:
-        holder = HeldRules()
-        if options.sweep:
-            holder.close()
-            return 0
-        return serve(holder, sys.stdin, sys.stdout)
+        if not options.sweep:
+            return serve(HeldRules(_caller()), sys.stdin, sys.stdout)
+        HeldRules().close()
     except InterceptionFailed as error:
-        print(json.dumps({"error": str(error)}), flush=True)
+        if options.sweep:
+            sys.exit(str(error))  # the line is not there any more
+        print(json.dumps({"error": str(error), "ended": True}), flush=True)
         return 1
+    return 0
+
+
+def _caller() -> int:
+    """The user at the other end of the line."""
+    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as line:
+        _, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(user)
 
 
 def serve(holder: HeldRules, orders: TextIO, answers: TextIO) -> int:

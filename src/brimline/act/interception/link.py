@@ -38,11 +38,11 @@ def why_not_here(service: Path) -> str | None:
         return str(error)
     if shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
         return "ip is not installed: apt install iproute2"
-    if service.exists() or has_net_admin():
-        return None
-    return (
-        f"no CAP_NET_ADMIN, and no helper at {service}: systemctl start brimline-interception.socket (deploy/systemd)"
-    )
+    return None if service.exists() or has_net_admin() else _no_helper(service)
+
+
+def _no_helper(service: Path) -> str:
+    return f"no CAP_NET_ADMIN and no helper at {service}: systemctl enable --now brimline-interception.socket"
 
 
 def rules_of_others(ports: Collection[int]) -> list[ForeignRule] | None:
@@ -117,18 +117,24 @@ class HelperLink:
     def _ask(self, word: str, **more: object) -> Mapping[str, Any]:
         try:
             line = self._connected()
-            line.sendall(json.dumps({"do": word, **more}).encode() + b"\n")
+            with suppress(BrokenPipeError):  # one that has ended has said why
+                line.sendall(json.dumps({"do": word, **more}).encode() + b"\n")
             answer = read_json(object, _read_line(line))
         except (OSError, ValueError) as error:
             self._hang_up()
             raise InterceptionFailed(f"the helper does not answer: {error}") from error
+        if isinstance(answer, dict) and "ended" in answer:
+            self._hang_up()
         if not isinstance(answer, dict) or "error" in answer:
             raise InterceptionFailed(str(answer["error"] if isinstance(answer, dict) else answer))
         return dict(answer)
 
     def _connected(self) -> socket.socket:
         if self._line is None:
-            self._line = self._called() if self._service is not None and self._service.exists() else self._started()
+            service = self._service
+            if service is not None and not service.exists() and not has_net_admin():
+                raise InterceptionFailed(_no_helper(service))
+            self._line = self._called() if service is not None and service.exists() else self._started()
             self._line.settimeout(PATIENCE_SECONDS)
         return self._line
 

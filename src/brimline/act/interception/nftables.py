@@ -38,7 +38,7 @@ class Nftables:
         said: bytes = self._library.nft_ctx_get_error_buffer(self._context)
         printed: bytes = self._library.nft_ctx_get_output_buffer(self._context)
         if code:
-            raise InterceptionFailed(_first_line(said.decode(errors="replace")))
+            raise InterceptionFailed(first_line(said.decode(errors="replace")))
         return printed.decode(errors="replace")
 
     def close(self) -> None:
@@ -50,8 +50,10 @@ def has_net_admin() -> bool:
     return bool(int(line.split()[1], 16) & _NET_ADMIN)
 
 
-def _first_line(said: str) -> str:
+def first_line(said: str) -> str:
     line = said.strip().partition("\n")[0].rpartition("Error: ")[2]
     if "Operation not permitted" in line:
         return "the kernel refuses the nftables rules: CAP_NET_ADMIN is needed, or another helper holds the table"
+    if "No such file or directory" in line:
+        return "the kernel lacks a part: modprobe nft_tproxy nft_fib_inet nft_reject_inet, or use another kernel"
     return f"the kernel refuses the nftables rules: {line or 'no reason given'}"

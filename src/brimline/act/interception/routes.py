@@ -16,7 +16,8 @@ TABLE = 25202
 _MARKS = f"{hex(MARK)}/0xfffffffe"
 """``MARK`` and ``FETCH_MARK``, which differ in the last bit."""
 _FAMILIES = ("-4", "-6")
-_INHERITED = Path("/proc/sys/net/ipv4/tcp_fwmark_accept")
+_SWITCH = "net.ipv4.tcp_fwmark_accept"
+_INHERITED = Path("/proc/sys", *_SWITCH.split("."))
 _PATIENCE_SECONDS = 10
 
 
@@ -34,7 +35,9 @@ def lay() -> bool:
     try:
         _INHERITED.write_text("1")
     except OSError as error:
-        raise InterceptionFailed(f"{_INHERITED} cannot be set to 1: {error.strerror}") from error
+        raise InterceptionFailed(
+            f"{_INHERITED} cannot be set ({error.strerror}); in a container start it with --sysctl {_SWITCH}=1"
+        ) from error
     return True
 
 

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from brimline.decide.interception import CLIENT_MARK, FETCH_MARK, MARK
+from brimline.decide.interception import CLIENT_MARK, FETCH_MARK, MARK, OWN_MARK
 
 SECONDS = 3
 """How long an element stays that is not renewed. Whatever hangs, clients go to the broker directly after that."""
@@ -32,7 +32,7 @@ class Aside:
     """``ports``: of the broker, each with the gateway's own for it. ``spared``: addresses that are left alone.
 
     ``leaders``: addresses and ports of other brokers, at which user ``fetcher`` fetches; ``for_fetches``: the gateway's
-    own port for that.
+    own port for that. ``passes``: a user whose connections from this machine are left alone.
     """
 
     node_id: int
@@ -41,6 +41,7 @@ class Aside:
     leaders: tuple[tuple[str, int], ...] = ()
     for_fetches: int | None = None
     fetcher: int = 0
+    passes: int | None = None
 
 
 def table_name(node_id: int) -> str:
@@ -61,6 +62,12 @@ def made(aside: Aside) -> str:
         f"tcp dport @fetches meta mark set {FETCH_MARK}"
         for address, port in aside.leaders
     )
+    # The gateway's connections may have the same user; they have a mark already.
+    passing = "\n".join(
+        f"            meta mark 0 meta skuid {aside.passes} tcp dport {port} meta mark set {OWN_MARK}"
+        for port in sorted(aside.ports)
+        if aside.passes is not None
+    )
     looped = (
         ""
         if aside.for_fetches is None
@@ -76,7 +83,7 @@ def made(aside: Aside) -> str:
         set fetches {{ type inet_service; flags timeout; }}
         chain aside {{
             type filter hook prerouting priority mangle - 5; policy accept;
-            meta mark {MARK} accept{looped}
+            meta mark {{ {MARK}, {OWN_MARK} }} accept{looped}
             fib daddr type != local accept
 {spared}{turned}
             tcp dport @held tcp flags syn / syn,ack reject with tcp reset
@@ -85,6 +92,7 @@ def made(aside: Aside) -> str:
             type route hook output priority mangle - 5; policy accept;
             meta mark {CLIENT_MARK} accept
 {fetched}
+{passing}
         }}
     }}
     """

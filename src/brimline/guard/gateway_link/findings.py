@@ -5,6 +5,7 @@ should know before switching.
 """
 
 import ipaddress
+import sys
 from collections.abc import Collection, Iterator, Mapping
 
 from brimline.guard.feature import Finding, Weight
@@ -19,7 +20,7 @@ from brimline.observe.properties.connection_limits import (
 )
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
-from brimline.settings.layout import Address, Bypass, BypassedListener, FrontedListener
+from brimline.settings.layout import Address, Bypass, BypassedListener, FrontedListener, GatewayWishes, gateway_layout
 
 TOPIC = "gateway"
 _SHOWN = 3
@@ -82,8 +83,12 @@ def explain_addresses(config: GuardConfig, asked: AddressRules | None, seen: Col
 
 
 def _nothing_fronted(config: GuardConfig) -> Finding:
-    how = (
+    if config.intercepts:
+        return gateway_finding(hole_weight(config), "no listener can be intercepted, so nothing can be refused")
+    by_kernel = (
         f"set {keys.INTERCEPTION.name}={keys.TPROXY}, which changes no listener and needs no restart of the broker; or "
+    )
+    how = by_kernel * _may_be_intercepted(config) + (
         "bind a listener for clients to a private address and advertise the gateway's, such as "
         "listeners=CLIENT://127.0.0.1:19092,… and advertised.listeners=CLIENT://HOST:9092,…; the brokers need "
         "another listener for replication (inter.broker.listener.name)"
@@ -93,6 +98,13 @@ def _nothing_fronted(config: GuardConfig) -> Finding:
             Weight.PROBLEM, f"enforcing, but no listener goes through the gateway, so nothing can be refused: {how}"
         )
     return gateway_finding(Weight.NOTE, f"no listener goes through a gateway; to have one: {how}")
+
+
+def _may_be_intercepted(config: GuardConfig) -> bool:
+    """On Linux, unless every listener of clients asks them for certificates."""
+    own = config.text(keys.ADMIN_LISTENER).upper() or config.broker.inter_broker_listener
+    wishes = GatewayWishes(listeners={}, protocols={}, admin_listener=own, intercepts=True)
+    return sys.platform == "linux" and bool(gateway_layout(config.broker, wishes).fronted)
 
 
 def _explain_fronted(fronted: FrontedListener, config: GuardConfig) -> Iterator[Finding]:

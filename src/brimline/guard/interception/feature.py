@@ -63,10 +63,13 @@ def interception_sentence(report: InterceptionReport, free: int | None, settings
     if report.failure is not None:
         return f"interception failed, clients connect to the broker directly: {report.failure}"
     if report.need and not report.gateway_answers:
-        does = f"clients connect to the broker directly{'' if free is None else f' with {human_bytes(free)} free'}"
+        left = "" if free is None else f" with {human_bytes(free)} free"
+        does = f"clients connect to the broker directly{left}"
         if report.phase.turns_aside:
-            until = "until it does" if settings.is_closed else f"for {settings.grace:.0f} s, then {does}"
+            until = f"until it does{left}" if settings.is_closed else f"for {settings.grace:.0f} s, then {does}"
             does = f"new connections are refused {until}"
+        if not report.knows_peers:
+            return f"the broker has not named the other brokers: {does}; brimline doctor says whether it answers"
         return f"the gateway does not answer: {does}; start it (brimline gateway)"
     return {
         Phase.IDLE: "clients connect to the broker directly",

@@ -48,11 +48,15 @@ class RuleHolder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterceptionReport:
-    """``failure``: why clients cannot be turned aside. ``armings`` and ``cut`` only grow."""
+    """``failure``: why clients cannot be turned aside. ``armings`` and ``cut`` only grow.
+
+    ``gateway_answers``: and it may be used: not before it is known whom to spare (``knows_peers``).
+    """
 
     phase: Phase = Phase.IDLE
     need: Need = Need.NONE
     gateway_answers: bool = True
+    knows_peers: bool = True
     direct: int = 0
     proxied: int = 0
     armings: int = 0
@@ -170,6 +174,7 @@ class InterceptionTask:
             phase=self._state.phase,
             need=seen.need,
             gateway_answers=seen.gateway_answers,
+            knows_peers=self._spared() is not None,
             direct=seen.direct,
             proxied=seen.proxied,
             armings=self.report.armings + is_arming,
