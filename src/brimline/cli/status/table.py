@@ -67,8 +67,13 @@ def guard_lines(state: GuardState, glyphs: Glyphs, room: int = _WIDE) -> Iterato
     if state.interception is not None:
         yield from interception_lines(state.interception)
     if state.gateway is not None:
-        is_in_path = state.interception is None
-        yield from gateway_lines(state.gateway, state.observed_at, glyphs, is_in_path=is_in_path)
+        yield from gateway_lines(
+            state.gateway,
+            state.observed_at,
+            glyphs,
+            is_in_path=state.interception is None,
+            is_broker_down=state.broker.failure is not None,
+        )
         yield Text()
     yield from _retention_lines("Retention used (local logs)", state.retention.plain)
     yield from _retention_lines("Retention used (tiered partitions led here)", state.retention.tiered)
