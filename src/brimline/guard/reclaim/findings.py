@@ -170,6 +170,9 @@ def _brakes_without_ceiling(config: GuardConfig) -> Iterator[Finding]:
         )
 
 
+_PREFIX = "brimline.reclaim."
+
+
 def changed_defaults(config: GuardConfig) -> Iterator[str]:
     """One line with every default that is not the KIP's, if a ceiling is set and no policy: perhaps before the policies
     were there."""
@@ -177,14 +180,14 @@ def changed_defaults(config: GuardConfig) -> Iterator[str]:
     if not config.has_ceiling or not config.settings[policy].is_default:
         return
     changed = [
-        f"{key.name}={keys.shown_value(key.default)} (KIP-61: {keys.shown_value(key.kip_61)})"
+        f"{key.name.removeprefix(_PREFIX)}={keys.shown_value(key.default)} (KIP-61: {keys.shown_value(key.kip_61)})"
         for key in keys.KEYS
         if key.kip_61 is not None and config.settings[key.name].is_default
     ]
     if changed:
         yield (
-            f"{policy} is not set: deletes more carefully than KIP-61, by default {', '.join(changed)}. "
-            f"{policy}={keys.CAREFUL} accepts that, {policy}={keys.KIP_61} sets the KIP's values"
+            f"{policy} is not set, so these defaults of {_PREFIX}* apply: {', '.join(changed)}; "
+            f"{policy}={keys.CAREFUL} accepts them, {policy}={keys.KIP_61} sets the KIP's values"
         )
 
 
