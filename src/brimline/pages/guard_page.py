@@ -129,7 +129,7 @@ def _sections(state: GuardState, history: Timeline) -> Iterator[Html]:
         yield tag("ul", (tag("li", remark) for remark in remarks))
     if state.gateway is not None:
         yield tag("h2", "Gateway")
-        yield from _gateway(state.gateway, is_broker_down=state.broker.failure is not None)
+        yield from _gateway(state.gateway, is_broker_down=state.broker.is_down)
     if state.reclaim is not None:
         yield tag("h2", "Reclaim")
         yield from _reclaim(state.reclaim)
@@ -193,7 +193,7 @@ def _gateway(gateway: GatewayDocument, *, is_broker_down: bool) -> Iterator[Html
         yield tag("p", word("NO ANSWER", BAD), f" {why}")
         return
     if is_broker_down:
-        yield tag("p", word("BROKER DOWN", BAD), " running, but its broker does not answer")
+        yield tag("p", word("BROKER DOWN", BAD), " the gateway is running, but its broker is down")
     elif not answer.fences:
         yield tag("p", word("OK", GOOD), f" nothing refused; {counted(answer.connections, 'connection')}")
     if answer.fences:
@@ -259,7 +259,9 @@ def _device(device: DeviceDocument) -> Html:
             word(device.state.replace("-", " "), kind),
             f" {device.does}",
         ),
-        tag("p", floor.sentence, class_="muted") if floor is not None and floor.impossible and floor.sentence not in device.does else None,
+        tag("p", floor.sentence, class_="muted")
+        if floor is not None and floor.impossible and floor.sentence not in device.does
+        else None,
         table(
             "Topics that hold space which reclaim cannot free",
             (("Topic", "path"), ("Bytes", NUMBER), ("Why", "what")),
