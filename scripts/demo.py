@@ -88,7 +88,7 @@ def _keep(demo: demo_acts.Demo) -> None:
     ours.produce("orders", 100)
     fleet = ours.address_of(stage, "web", "--warehouse", str(ours.base / "warehouse"), "--port", "0")
     stage.console.print(stage.board.table(is_over=True))
-    stage.say(f"All of it goes on. Pages for a browser: {ours.guard}/ and {fleet}/ (ctrl-C ends it)", "bold")
+    stage.say(f"All of it keeps running. Pages for a browser: {ours.guard}/ and {fleet}/ (ctrl-C ends it)", "bold")
     stage.say(f"In another terminal: .venv/bin/brimline status --url {ours.guard}")
     threading.Event().wait()
 

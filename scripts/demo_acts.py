@@ -180,7 +180,7 @@ def _dies(demo: Demo, stock: Cluster, began: float) -> None:
 
 def retention(demo: Demo) -> None:
     stage, ours = demo.stage, demo.ours
-    stage.act("The usual cure: less retention. KIP-1257 shows which topic")
+    stage.act("The usual remedy: less retention. KIP-1257 shows which topic")
     name = "kafka_log_log_retentionsizeinpercent"
     was = ours.metric(name, "debug-logs")
     held = ours.log_bytes("debug-logs")
@@ -189,7 +189,7 @@ def retention(demo: Demo) -> None:
     stands_at = ours.producers["orders"].acknowledged
     stage.wait_for(lambda: ours.log_bytes("debug-logs") <= _LESS + 2 * _MIB, "Kafka deletes what is too much")
     stage.wait_for(lambda: not ours.is_fenced and ours.producers["orders"].acknowledged > stands_at, "the fence lifts")
-    stage.say("Space came back: the fence lifted by itself, and the waiting producer goes on.")
+    stage.say("Space was freed: the fence lifted automatically, and the waiting producer continues.")
     freed, left = held - ours.log_bytes("debug-logs"), ours.log_bytes("debug-logs")
 
     def follows() -> bool:
@@ -212,7 +212,7 @@ def retention(demo: Demo) -> None:
 
 def ceiling(demo: Demo) -> None:
     stage, ours, first = demo.stage, demo.ours, demo.ours.log_dirs[0]
-    stage.act("The same while everybody sleeps: a ceiling (KIP-61)")
+    stage.act("The same without an operator: a ceiling (KIP-61)")
     orders = ours.produce("orders", _BUSY)
     stage.wait_for(lambda: ours.is_fenced, "the disk is full again")
     full, full_text, stands_at = ours.used_percent(first), ours.level(first).strip(), orders.acknowledged
@@ -225,7 +225,7 @@ def ceiling(demo: Demo) -> None:
         stage.say(f"server.properties: {key}={value}")
     ours.processes["guard"].signal(signal.SIGHUP)
     stage.wait_for(lambda: not ours.is_fenced and orders.acknowledged > stands_at, "the ceiling makes room")
-    stage.say("Full again, fenced, trimmed, open: nobody did anything.")
+    stage.say("Full again, fenced, trimmed, open again, without an operator.")
     held: list[tuple[float, str]] = []
     until = time.monotonic() + 5
 

@@ -19,6 +19,7 @@ from brimline.decide.fill_rate import Pace
 from brimline.decide.followers import AUTO, FollowerAction, choose_action
 from brimline.decide.peer_disks import Peer, PeerState
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.documents.guard_state import FailureDocument
 from brimline.documents.history import Happening, Timeline
 from brimline.documents.troubles import troubles
 from brimline.guard.ballast.task import BallastStatus
@@ -149,6 +150,29 @@ def test_status_names_the_largest_topics_of_a_disk_and_the_command_where_it_is_f
     assert "largest: clicks 2.00 KiB (-1.00 KiB/h)\n" in text
     assert OTHERS not in text
     assert "not in Kafka's logs" not in text
+
+
+def test_a_topic_in_two_log_dirs_of_a_volume_is_named_once(state: GuardState) -> None:
+    sizes = [TopicSize(log_dir=path, topic="orders", bytes=Bytes(1 << 20), growth=1024.0) for path in "ab"]
+    sizes.append(TopicSize(log_dir="b", topic="clicks", bytes=Bytes(1024), growth=None))
+    assert state.percents.plain is not None
+    plain = replace(state.percents.plain, topics=tuple(sizes))
+    shown = read_state(state_document(replace(state, percents=replace(state.percents, plain=plain))).decode(), "")
+    volumes = (replace(shown.volumes[0], log_dirs=("a", "b")),)
+
+    text = "\n".join(str(line) for line in guard_lines(replace(shown, volumes=volumes), ASCII))
+
+    assert "largest: orders 2.00 MiB (+2.00 KiB/h), clicks 1.00 KiB\n" in text
+
+
+def test_status_of_a_dead_broker_does_not_call_its_gateway_ok(state: GuardState) -> None:
+    shown = read_state(state_document(with_gateway(state, state=gateways.state())).decode(), "http://here")
+    down = replace(shown.broker, connected=False, failure=FailureDocument(kind="unreachable", message="no"))
+
+    text = "\n".join(str(line) for line in guard_lines(replace(shown, broker=down), ASCII))
+
+    assert "Gateway  running, but its broker is down" in text
+    assert "nothing refused" not in text
 
 
 def test_status_says_that_something_else_fills_a_disk(state: GuardState) -> None:

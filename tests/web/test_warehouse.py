@@ -298,7 +298,7 @@ def test_readers_that_no_snapshot_knows_are_said_to_be_unknown(warehouse: Path, 
     page = asked(warehouse, "/disk", f"cluster=cluster-a&broker=1&device={device}&ceiling=20").body
 
     assert b"READERS UNKNOWN" in page
-    assert b"NOBODY LOSES" not in page
+    assert b"NO GROUP LOSES" not in page
 
 
 def test_what_if_is_what_fleet_simulate_says(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:

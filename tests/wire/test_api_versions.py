@@ -59,10 +59,10 @@ def read_by_oracle(payload: bytes, version: int) -> Apis:
 # --- what a client says about itself
 
 
-def asked(name: str, software_version: str, version: int = 3) -> memoryview:
+def asked(name: str, software_version: str, version: int = 3, client_id: str | None = None) -> memoryview:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
     request.API_VERSION = version
-    request.with_header(correlation_id=7, client_id="client")
+    request.with_header(correlation_id=7, client_id=client_id)
     return memoryview(bytes(request.encode(version=version, header=True)))
 
 
@@ -73,6 +73,15 @@ def at_least(versions: Mapping[int, int]) -> dict[int, Callable[[int], int]]:
 @pytest.mark.parametrize("version", [3, 4])
 def test_a_client_s_software(version: int) -> None:
     assert client_software(asked("apache-kafka-java", "4.3.1", version), version) == "apache-kafka-java 4.3.1"
+
+
+def test_a_client_is_called_by_its_client_id() -> None:
+    assert client_software(asked("librdkafka", "2.3", client_id="web-shop"), 3) == "web-shop (librdkafka 2.3)"
+
+
+@pytest.mark.parametrize("client_id", ["", "a b", "a\nb", "é", "c" * 65])
+def test_a_client_id_that_could_not_be_shown_is_left_out(client_id: str) -> None:
+    assert client_software(asked("librdkafka", "2.3", client_id=client_id), 3) == "librdkafka 2.3"
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

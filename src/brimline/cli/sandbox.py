@@ -93,6 +93,7 @@ def spec_of(arguments: argparse.Namespace) -> "SandboxSpec":
         brokers=arguments.brokers,
         volumes=(volume,) * volumes,
         tiered=arguments.tiered,
+        short_paths=arguments.brokers == 1 and not arguments.shared_volume,
         security=_security_of(arguments),
         # Kafka does not know it. By default a guard would call every small volume full.
         properties={
@@ -105,24 +106,26 @@ def spec_of(arguments: argparse.Namespace) -> "SandboxSpec":
 def introduction(sandbox: "Sandbox") -> str:
     """Where the cluster is, and what to try next."""
     servers = sandbox.bootstrap_servers
-    lines = [f"bootstrap servers   {servers}"]
+    facts: list[tuple[str, object]] = [("bootstrap servers", servers)]
     security = sandbox.spec.security
     if security:
-        lines += [f"without security    {sandbox.admin_servers}"]
+        facts.append(("without security", sandbox.admin_servers))
     if security and security.uses_tls:
-        lines += [f"CA certificate      {sandbox.ca_pem}"]
+        facts.append(("CA certificate", sandbox.ca_pem))
     if security and security.mutual_tls:
-        lines += [f"client certificate  {sandbox.client_pem}"]
+        facts.append(("client certificate", sandbox.client_pem))
     for broker in sandbox.brokers:
         for number, path in enumerate(broker.log_dirs):
-            lines.append(f"broker {broker.broker_id}, log dir {number}  {sandbox.outside(path)}")
-        lines.append(f"broker {broker.broker_id}, --config   {broker.node.server_properties}")
+            facts.append((f"broker {broker.broker_id}, log dir {number}", sandbox.outside(path)))
+        facts.append((f"broker {broker.broker_id}, --config", broker.node.server_properties))
     if sandbox.spec.tiered:
-        lines.append(f"remote segments     {sandbox.outside(sandbox.tiered_dir)}")
+        facts.append(("remote segments", sandbox.outside(sandbox.tiered_dir)))
     remote = " --include-remote-info" if sandbox.spec.tiered else ""
     admin = sandbox.admin_servers if security else servers
     first = sandbox.brokers[0].node.server_properties
-    lines += [
+    widest = max(len(name) for name, _ in facts)
+    lines = [
+        *(f"{name:<{widest}}  {value}" for name, value in facts),
         "",
         "try in another terminal:",
         f"  brimline log-dirs --bootstrap-server {admin} --describe{remote}",

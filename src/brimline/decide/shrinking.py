@@ -141,13 +141,14 @@ def _going(topic: TopicUse, partition: PartitionUse, head: Head | None) -> str:
 
 
 def _within(topic: TopicUse, _: PartitionUse, head: Head | None) -> str:
+    """What is not tiered has its limits beside it, in the column Retention."""
     rules = topic.rules or CleanupRules()
-    local = "local." if rules.is_tiered and not rules.is_copy_disabled else ""
+    if not rules.is_tiered or rules.is_copy_disabled:
+        return "within its limits"
     limit_ms, limit_bytes = effective_retention(rules)
-    limits = [f"{local}retention.ms is {human_span(limit_ms / 1000)}"] * (limit_ms >= 0)
-    limits += [f"{local}retention.bytes is {human_bytes(limit_bytes)} a partition"] * (limit_bytes >= 0)
-    tiered = "tiered, and " if local else ""
-    return f"{tiered}within its limits: {', '.join(limits)}"
+    limits = [f"local.retention.ms is {human_span(limit_ms / 1000)}"] * (limit_ms >= 0)
+    limits += [f"local.retention.bytes is {human_bytes(limit_bytes)} a partition"] * (limit_bytes >= 0)
+    return f"tiered, and within its local limits: {', '.join(limits)}"
 
 
 def _no_limit(topic: TopicUse, _partition: PartitionUse, _head: Head | None) -> str:

@@ -76,7 +76,7 @@ class FollowerFence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedBatches:
-    """Batches of one client for one partition. ``client`` is the client's own name and version.
+    """Batches of one client for one partition. ``client`` is its ``client.id`` and its software.
 
     The gateway keeps only so many of these rows: the last has the sum of all others, and no partition.
     """

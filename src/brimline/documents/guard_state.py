@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brimline.decide.admission import FenceCause
-from brimline.model import Bytes, Failure, human_bytes
+from brimline.model import Bytes, Failure, FailureKind, human_bytes
 
 FORMAT, VERSION = "brimline.guard-state", 1
 
@@ -52,6 +52,11 @@ class BrokerDocument:
     connected: bool
     publishes_percentages: bool | None
     failure: FailureDocument | None
+
+    @property
+    def is_down(self) -> bool:
+        """Else it refuses the guard only, or is slow."""
+        return self.failure is not None and self.failure.kind == FailureKind.UNREACHABLE.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brimline.documents.guard_state import GuardState, VolumeDocument
-from brimline.model import FailureKind, human_span
+from brimline.model import human_span
 
 _SOON = 3600.0
 _AT_ONCE = 60.0
@@ -35,10 +35,8 @@ def troubles(state: GuardState) -> list[Trouble]:
 
 
 def _of_broker(state: GuardState) -> Iterator[Trouble]:
-    failure = state.broker.failure
-    if failure is not None:
-        is_down = failure.kind == FailureKind.UNREACHABLE.value
-        yield Trouble(word="DOWN" if is_down else "NO ANSWER")
+    if state.broker.failure is not None:
+        yield Trouble(word="DOWN" if state.broker.is_down else "NO ANSWER")
     if state.gateway is not None and state.gateway.state is None:
         yield Trouble(word="GATEWAY DOWN")
     if state.interception is not None and state.interception.failure is not None:

@@ -310,7 +310,7 @@ class Gateway:
             say(
                 logging.WARNING,
                 "fenced",
-                f"{places} is full: the gateway {verb} Produce for the {counted(count, 'partition')} there",
+                f"{places} is full: the gateway {verb} Produce for its {counted(count, 'partition')}",
                 log_dirs=",".join(volume.log_dirs),
                 partitions=count,
             )

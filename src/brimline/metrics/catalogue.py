@@ -415,7 +415,7 @@ GATEWAY_FENCED_PARTITIONS = _gauge(
 )
 GATEWAY_REFUSED_BATCHES = _counter(
     "gateway_refused_batches",
-    "Record batches that the gateway refused, by the client's own name and version; beyond a thousand rows the topic "
+    "Record batches that the gateway refused, by client.id and the client's software; beyond a thousand rows the topic "
     "is (other).",
     _REFUSED,
 )

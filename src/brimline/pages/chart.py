@@ -8,7 +8,7 @@ from brimline.model import human_percent, human_span
 from brimline.pages.html import STYLE_TAG, Html, tag
 
 WIDTH, HEIGHT = 800, 280
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 10, 28
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 10, 28
 _HEAD = 56
 """Above the chart of a file: its title and its verdict."""
 _MOST_POINTS = 400

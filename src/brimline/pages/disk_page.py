@@ -91,7 +91,7 @@ class TopicOnDisk:
     @classmethod
     def of(cls, summary: TopicSummary, place: TopicPlace, growth: float | None) -> "TopicOnDisk":
         behind = f", {human_count(summary.groups[0].records)} behind" if summary.groups else ""
-        readers = f"{counted(len(summary.groups), 'group')}{behind}" if summary.groups else "nobody"
+        readers = f"{counted(len(summary.groups), 'group')}{behind}" if summary.groups else "none"
         return cls(
             topic=summary.name,
             replicas=place.replicas,
@@ -161,7 +161,7 @@ def _sections(seen: DiskSeen) -> Iterator[Html]:
         band = " The band shows the forecast's past errors." if seen.chart.has_band else ""
         yield tag("p", f"{seen.chart.label}.{band}", class_="muted")
     if seen.history is not None:
-        yield tag("h2", "What happened")
+        yield tag("h2", "What happened on this broker")
         yield timeline(seen.history, _EVENTS)
 
 
@@ -215,7 +215,7 @@ def _which(row: ShownVolume) -> str:
 def _verdict(run: DryRun, row: ShownVolume) -> Iterator[Html]:
     taken, going, missing = run.planned.taken_bytes, run.planned.going.total, run.planned.missing_bytes
     kind = BAD if not run.is_held else WARN if taken else GOOD
-    title = "TOO LOW" if not run.is_held else "WOULD DELETE" if taken else "NOTHING GOES"
+    title = "TOO LOW" if not run.is_held else "WOULD DELETE" if taken else "NOTHING TO DELETE"
     told = [
         f"{human_bytes(taken)} of {counted(len(run.loss.topics), 'topic')} would be deleted"
         if taken
@@ -229,7 +229,7 @@ def _verdict(run: DryRun, row: ShownVolume) -> Iterator[Html]:
     yield tag("p", word(title, kind), f" Ceiling {run.ceiling} %: {'; '.join(told)}.", class_="lead")
     yield Bar(used=run.percent_after, kind=kind, ceiling=float(run.ceiling), fence=row.fence).drawn()
     cycles = f" {human_bytes(run.first_cycle_bytes)} of it in the first cycle." if run.first_cycle_bytes < taken else ""
-    yield tag("p", "As of ", moment(run.taken_at), f" UTC.{cycles} A trim shrinks every replica.", class_="muted")
+    yield tag("p", "As of ", moment(run.taken_at), f" UTC.{cycles} Deleting shrinks every replica.", class_="muted")
 
 
 def _losers(run: DryRun) -> Iterator[Html]:
@@ -245,12 +245,12 @@ def _losers(run: DryRun) -> Iterator[Html]:
         yield table(caption, titles, map(_group_loss, loss.groups), "stack")
         yield tag("p", RESET_SENTENCE, class_="muted")
     else:
-        yield tag("p", word("NOBODY LOSES", GOOD), f" {_nobody(loss)}")
+        yield tag("p", word("NO GROUP LOSES RECORDS", GOOD), f" {_no_group(loss)}")
     for unknown in loss.unknown:
         yield tag("p", word("UNKNOWN", ODD), f" {unknown.what}: {unknown.failure.message}")
 
 
-def _nobody(loss: BlastRadius) -> str:
+def _no_group(loss: BlastRadius) -> str:
     return f"{counted(loss.asked_groups, 'consumer group')} checked; none still has to read these records."
 
 
@@ -312,4 +312,4 @@ def _topics(seen: DiskSeen) -> Iterator[Html]:
 def _growth(growth: float | None) -> str:
     if growth is None:
         return ""
-    return f"-{human_bytes(round(-growth))}" if growth < 0 else f"+{human_bytes(round(growth))}"
+    return f"-{human_bytes(round(-growth))}" if growth < 0 else f"{'+' * (growth > 0)}{human_bytes(round(growth))}"

@@ -91,14 +91,14 @@ def fence_percent(volume: VolumeDocument, state: GuardState) -> float | None:
 def shown_volume(volume: VolumeDocument, state: GuardState, cluster: str = "", url: str = "") -> ShownVolume:
     """``url``: where the guard serves; empty on its own pages."""
     seconds = volume.seconds_to_limit
-    down = "" if state.broker.failure is None else f"the broker does not answer: {state.broker.failure.message}; "
+    down = "" if state.broker.failure is None else f"; its broker does not answer: {state.broker.failure.message}"
     return ShownVolume(
         cluster=cluster,
         broker=state.broker.id,
         device=volume.device,
         log_dirs=volume.log_dirs,
         state=state_word(volume).lower(),
-        why=f"{down}{outlook(volume)}",
+        why=f"{outlook(volume)}{down}",
         used_percent=volume.used_percent,
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
@@ -129,7 +129,7 @@ def _sections(state: GuardState, history: Timeline) -> Iterator[Html]:
         yield tag("ul", (tag("li", remark) for remark in remarks))
     if state.gateway is not None:
         yield tag("h2", "Gateway")
-        yield from _gateway(state.gateway)
+        yield from _gateway(state.gateway, is_broker_down=state.broker.is_down)
     if state.reclaim is not None:
         yield tag("h2", "Reclaim")
         yield from _reclaim(state.reclaim)
@@ -186,15 +186,17 @@ def _followers(followers: FollowersDocument) -> Iterator[list[Child]]:
         yield [word("SHED", WARN), f" {followers.shed.does} {followers.shed.what_to_do or ''}"]
 
 
-def _gateway(gateway: GatewayDocument) -> Iterator[Html]:
+def _gateway(gateway: GatewayDocument, *, is_broker_down: bool) -> Iterator[Html]:
     answer = gateway.state
     if answer is None:
         why = gateway.failure.message if gateway.failure is not None else "it has not answered yet"
         yield tag("p", word("NO ANSWER", BAD), f" {why}")
         return
-    if not answer.fences:
-        yield tag("p", word("OK", GOOD), f" no fences; {counted(answer.connections, 'connection')}")
-    else:
+    if is_broker_down:
+        yield tag("p", word("BROKER DOWN", BAD), " the gateway is running, but its broker is down")
+    elif not answer.fences:
+        yield tag("p", word("OK", GOOD), f" nothing refused; {counted(answer.connections, 'connection')}")
+    if answer.fences:
         doing = "refuses" if answer.is_enforcing else "would refuse"
         columns = (
             ("Fenced", "path"),
@@ -254,10 +256,12 @@ def _device(device: DeviceDocument) -> Html:
             "p",
             tag("span", ", ".join(device.log_dirs), class_="path"),
             " ",
-            word(device.state, kind),
+            word(device.state.replace("-", " "), kind),
             f" {device.does}",
         ),
-        tag("p", floor.sentence, class_="muted") if floor is not None and floor.impossible else None,
+        tag("p", floor.sentence, class_="muted")
+        if floor is not None and floor.impossible and floor.sentence not in device.does
+        else None,
         table(
             "Topics that hold space which reclaim cannot free",
             (("Topic", "path"), ("Bytes", NUMBER), ("Why", "what")),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 
 from brimline.wire.primitives import Malformed, Reader, WireError, Writer, encoded_count
-from brimline.wire.request_header import API_VERSIONS, body_start, is_flexible
+from brimline.wire.request_header import API_VERSIONS, body_start, client_id, is_flexible
 from brimline.wire.rewrite import Edit, rewritten
 
 GATEWAY_API_KEY = 28271
@@ -33,7 +33,8 @@ _HARMLESS = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def client_software(payload: memoryview, version: int) -> str | None:
-    """Name and version of the client's library, or ``None`` if it does not tell in a way that could be shown.
+    """Name and version of the client's library behind its ``client.id``, or ``None`` if it does not tell in a way that
+    could be shown.
 
     What cannot be read is for the broker to judge: a version that it does not know either is legal here.
     """
@@ -49,7 +50,8 @@ def client_software(payload: memoryview, version: int) -> str | None:
         return None
     if not _HARMLESS.fullmatch(name) or not _HARMLESS.fullmatch(software_version):
         return None
-    return f"{name} {software_version}"
+    called = client_id(payload)
+    return f"{called} ({name} {software_version})" if _HARMLESS.fullmatch(called) else f"{name} {software_version}"
 
 
 def patched_response(

@@ -67,6 +67,11 @@ def body_start(payload: memoryview, *, flexible: bool) -> int | None:
         return None
 
 
+def client_id(payload: memoryview) -> str:
+    """Of a header that is whole; empty where it has none."""
+    return str(payload[_CLIENT_ID_AT + _INT16.size : _client_id_end(payload)], errors="replace")
+
+
 def _client_id_end(payload: memoryview) -> int | None:
     at = _CLIENT_ID_AT + _INT16.size
     if len(payload) < at:

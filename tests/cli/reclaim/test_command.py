@@ -532,7 +532,7 @@ def test_pause_and_resume_are_on_record(properties: str, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("brakes", "told"),
     [
-        ("shared", "guards of other replicas cannot be told this broker's brakes: "),
+        ("shared", "this broker's brakes cannot be shared with other guards: "),
         ("own", "only on this broker: "),
     ],
 )

@@ -92,7 +92,7 @@ def test_what_stands_in_the_way_is_told_until_it_is_gone(world: World) -> None:
     world.refuses = False
     world.run(100)
 
-    assert while_refused == ("guards of other replicas cannot be told this broker's brakes: this principal needs READ")
+    assert while_refused == ("this broker's brakes cannot be shared with other guards: this principal needs READ")
     assert (world.poster.problem, len(world.left)) == (None, 1)
 
 

@@ -287,7 +287,7 @@ class _Table:
         rest = [each for each in device.sums if each.reason is not ReclaimReason.TAKEN]
         if not rest:
             return
-        where = f" on {device.device}" if len(self._shown.devices) > 1 else ""
+        where = f" on {printable(', '.join(device.log_dirs))}" if len(self._shown.devices) > 1 else ""
         self._print(Text(f"Why the rest stays{where}", "bold"))
         sizes = [human_bytes(each.bytes) for each in rest]
         counts = [counted(each.segments, "segment") for each in rest]

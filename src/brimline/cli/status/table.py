@@ -1,7 +1,8 @@
 """A guard's state for people: the disks, each with its bar and its verdict, the gateway, the fullest partitions."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TextIO
 
 from rich.text import Text
@@ -67,8 +68,13 @@ def guard_lines(state: GuardState, glyphs: Glyphs, room: int = _WIDE) -> Iterato
     if state.interception is not None:
         yield from interception_lines(state.interception)
     if state.gateway is not None:
-        is_in_path = state.interception is None
-        yield from gateway_lines(state.gateway, state.observed_at, glyphs, is_in_path=is_in_path)
+        yield from gateway_lines(
+            state.gateway,
+            state.observed_at,
+            glyphs,
+            is_in_path=state.interception is None,
+            is_broker_down=state.broker.is_down,
+        )
         yield Text()
     yield from _retention_lines("Retention used (local logs)", state.retention.plain)
     yield from _retention_lines("Retention used (tiered partitions led here)", state.retention.tiered)
@@ -126,7 +132,7 @@ def _volume_lines(volume: VolumeDocument, glyphs: Glyphs, room: int, *, refuses:
 
 def _topic_lines(volume: VolumeDocument, state: GuardState) -> Iterator[Text]:
     """What fills it; and where that is the question, how to see more."""
-    shown = sorted((each for each in state.topics if each.log_dir in volume.log_dirs), key=lambda each: -each.bytes)
+    shown = _largest(each for each in state.topics if each.log_dir in volume.log_dirs)
     used = (volume.total_bytes or 0) - (volume.usable_bytes or 0)
     foreign = used - sum(each.bytes for each in shown)
     if volume.state == "full" and 0 < len(state.topics) < _LISTED and foreign > used // 2:
@@ -138,6 +144,19 @@ def _topic_lines(volume: VolumeDocument, state: GuardState) -> Iterator[Text]:
     if volume.state == "full":
         command = f"brimline topics --config {shlex.quote(state.guard.config)}"
         yield Text(f"          why they do not shrink: {printable(command)}", "cyan")
+
+
+def _largest(topics: Iterable[TopicSizeDocument]) -> list[TopicSizeDocument]:
+    """Each topic once, though it may be in several log dirs of a volume."""
+    found: dict[str, TopicSizeDocument] = {}
+    for each in topics:
+        there = found.get(each.topic)
+        if there is not None:
+            growths = (there.growth_bytes_per_hour, each.growth_bytes_per_hour)
+            growth = None if None in growths else sum(filter(None, growths))
+            each = replace(each, bytes=there.bytes + each.bytes, growth_bytes_per_hour=growth)
+        found[each.topic] = each
+    return sorted(found.values(), key=lambda each: -each.bytes)
 
 
 def _size(topic: TopicSizeDocument) -> str:

@@ -36,7 +36,7 @@ _PHASES = {
 
 
 def gateway_lines(
-    gateway: GatewayDocument, now: datetime, glyphs: Glyphs, *, is_in_path: bool = True
+    gateway: GatewayDocument, now: datetime, glyphs: Glyphs, *, is_in_path: bool = True, is_broker_down: bool = False
 ) -> Iterator[Text]:
     if gateway.state is None:
         why = gateway.failure.message if gateway.failure else "not asked yet"
@@ -45,7 +45,8 @@ def gateway_lines(
         yield Text(f"{_INDENT}{_WHILE_IT_IS_DOWN if is_in_path else _WHILE_NOBODY_NEEDS_IT}", "cyan")
         return
     answer, fences = gateway.state, gateway.state.fences_for_people
-    yield Text.assemble(("Gateway", "bold"), "  ", _verdict(answer, fences))
+    verdict = ("running, but its broker is down", "bold red") if is_broker_down else _verdict(answer, fences)
+    yield Text.assemble(("Gateway", "bold"), "  ", verdict)
     yield Text(f"  {f'  {glyphs.dot}  '.join(_facts(answer, now))}", "dim")
     listeners = [f"{each.name}://{each.address}" for each in answer.listeners]
     yield Text(f"  {counted(answer.connections, 'connection')} on {printable(', '.join(listeners))}", "dim")
@@ -161,11 +162,12 @@ def reclaim_lines(reclaim: ReclaimDocument, glyphs: Glyphs) -> Iterator[Text]:
 
 def _device_lines(device: DeviceDocument) -> Iterator[Text]:
     path = ", ".join(device.log_dirs)
-    yield Text.assemble(f"  {printable(path)}  ", (device.state.replace("-", " "), _style(device)))
-    yield Text(
-        f"{_INDENT}{printable(device.does.removeprefix(f'{path}: '))}", "" if device.state in _CALM else "yellow"
-    )
-    if device.floor is not None and device.floor.impossible:
+    does = printable(device.does.removeprefix(f"{path}: "))
+    is_calm = device.state in _CALM
+    yield Text.assemble(f"  {printable(path)}  ", (does if is_calm else device.state.replace("-", " "), _style(device)))
+    if not is_calm:
+        yield Text(f"{_INDENT}{does}", "yellow")
+    if device.floor is not None and device.floor.impossible and device.floor.sentence not in device.does:
         yield Text(f"{_INDENT}{printable(device.floor.sentence.replace(f' of the volume of {path}', ''))}", "red")
     if device.last_cycle is not None:
         total, last = device.since_start, printable(device.last_cycle.cycle)

@@ -72,7 +72,7 @@ class NotePoster:
         if self.problem is not None and self.problem != before:
             say(logging.WARNING, "reclaim-brakes-not-shared", self.problem)
         elif before is not None and self.problem is None:
-            say(logging.INFO, "reclaim-brakes-shared", "guards of other replicas are told this broker's brakes")
+            say(logging.INFO, "reclaim-brakes-shared", "this broker's brakes are shared with other guards")
 
 
 def is_shared(policy: ReclaimPolicy) -> bool:
@@ -85,7 +85,7 @@ def current_note(policy: ReclaimPolicy, pause: Pause | None, now: datetime) -> s
 
 
 def not_told(why: str) -> str:
-    return f"guards of other replicas cannot be told this broker's brakes: {why}"
+    return f"this broker's brakes cannot be shared with other guards: {why}"
 
 
 def _said(policy: ReclaimPolicy, pause: Pause | None) -> _Said:

@@ -68,9 +68,10 @@ def excess_sentence(log_dirs: Sequence[str], plan: DevicePlan, ceiling_percent: 
 
 def taking_sentence(plan: DevicePlan, *, is_applied: bool) -> str:
     act = "deletes" if is_applied else "would delete"
-    segments = human_count(plan.taken_segments)
+    number = plan.taken_segments
+    segments = "oldest segment" if number == 1 else f"{human_count(number)} oldest segments"
     rest = f", {human_bytes(plan.missing_bytes)} short of the ceiling" if plan.missing_bytes else ""
-    return f"{act} the {segments} oldest segments, {human_bytes(plan.taken_bytes)}{rest}"
+    return f"{act} the {segments}, {human_bytes(plan.taken_bytes)}{rest}"
 
 
 def trims_sentence(trims: Sequence[PlannedTrim]) -> str:
