@@ -6,7 +6,7 @@ interrupted has written nothing: its table is overwritten in one go at the end, 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -77,7 +77,7 @@ def run_retention_pressure(inputs: Inputs) -> DataFrame:
 def run_reclaim_plan(inputs: Inputs) -> DataFrame:
     files = planned_from(inputs.newest)
     own = inputs.kept(rows_on_spark(inputs.spark, files, PLAN, OWN_PLAN))
-    wanted = Wanted(days=sorted({_day(each) for each in files}), snapshots=[each.snapshot_id for each in files])
+    wanted = Wanted.of({each.snapshot_id: _moment(each) for each in files})
     replicas = inputs.warehouse.read(inputs.spark, Table.REPLICAS, wanted)
     gains = inputs.kept(gains_on_peers(own, replicas, _names(inputs, files)))
     return reclaim_plan(own, gains, inputs.now)
@@ -98,8 +98,8 @@ def _names(inputs: Inputs, files: Sequence[SnapshotFile]) -> DataFrame:
     return inputs.spark.createDataFrame(rows, f"{c.CLUSTER_ID} string, {c.BROKER_ID} int, {c.PATH} string")
 
 
-def _day(file: SnapshotFile) -> date:
-    return datetime.fromtimestamp(file.taken_at_ms / 1000, UTC).date()
+def _moment(file: SnapshotFile) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=file.taken_at_ms)
 
 
 JOBS = (
