@@ -121,3 +121,15 @@ def test_jobs_over_an_empty_warehouse_give_empty_tables(spark: SparkSession, tmp
         run_job(job, inputs)
 
     assert {job.name: empty.read(spark, job.name).count() for job in JOBS} == {job.name: 0 for job in JOBS}
+
+
+def test_what_others_have_cached_in_the_session_stays(spark: SparkSession, tmp_path: Path) -> None:
+    theirs = spark.range(3).persist()
+    inputs = Inputs(spark=spark, warehouse=Warehouse(str(tmp_path)), now=NOW, is_small=False)
+    ours = inputs.kept(spark.range(4))
+    is_kept = ours.is_cached
+
+    inputs.forget()
+
+    assert (is_kept, ours.is_cached, theirs.is_cached) == (True, False, True)
+    theirs.unpersist()
