@@ -15,6 +15,7 @@ from brimline.fleet.jobs.jobs import JOBS, run_job
 from brimline.fleet.jobs.run import run_round
 from brimline.fleet.planner.rows import PLAN
 from brimline.fleet.planner.tasks import rows_locally
+from brimline.fleet.tables import warehouse as warehouse_module
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.warehouse import Warehouse
 from tests.fleet.snapshots import TAKEN_AT_MS, broker_of_one_log, header_of, sections_of, write_snapshot
@@ -67,6 +68,25 @@ def test_the_plan_is_that_of_the_local_planner(spark: SparkSession, warehouse: W
         assert own == {name: local[name] for name in own}
     assert (rows[1]["taken_bytes"], rows[1]["other_replicas"], rows[1]["others_gain_bytes"]) == (200, 2, 400)
     assert [rows[broker]["freed_bytes"] for broker in USED] == [200, 200, 200]
+
+
+def test_the_newest_rows_are_the_same_whoever_reads_them(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By delta-rs in this process, by Spark itself, or by pyarrow in its tasks: a matter of size and place."""
+
+    def newest() -> list[tuple[str, ...]]:
+        rows = Inputs(spark=spark, warehouse=warehouse, now=NOW).of_newest(Table.REPLICAS).collect()
+        return sorted(tuple(map(str, row)) for row in rows)
+
+    here = newest()
+    monkeypatch.setattr(warehouse_module, "SMALL_BYTES", 0)
+    by_spark = newest()
+    monkeypatch.setattr(warehouse_module, "is_uri", lambda _: True)
+    by_tasks = newest()
+
+    assert len(here) == len(USED)
+    assert here == by_spark == by_tasks
 
 
 def test_every_volume_has_its_newest_figures(spark: SparkSession, warehouse: Warehouse) -> None:
