@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import Final
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -27,7 +28,7 @@ from brimline.landing.file_systems import file_system
 
 _ROWS_PER_GROUP = 100_000
 """Held before they are written: some ten megabytes."""
-COMPRESSION = "ZSTD"
+COMPRESSION: Final = "ZSTD"
 """A quarter less than Parquet's usual Snappy for a tenth more work; reading costs the same."""
 
 
