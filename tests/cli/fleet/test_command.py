@@ -82,7 +82,7 @@ def test_a_warehouse_that_is_nowhere_is_not_made_by_its_upkeep(
 
 @pytest.mark.parametrize(
     ("failures", "begins"),
-    [({}, "done: 7 tables are up to date; "), ({"forecast": "x"}, "partial: forecast failed, as said above; ")],
+    [({}, "done: 8 tables are up to date; "), ({"forecast": "x"}, "partial: forecast failed, as said above; ")],
 )
 def test_a_run_ends_with_a_verdict_and_what_to_do_next(failures: dict[str, str], begins: str) -> None:
     said = _verdict(RoundReport(ingest=None, failures=failures), "/data/my tables")

@@ -45,11 +45,19 @@ def test_without_an_order_the_first_columns_are_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "answer"), [(Table.VOLUME_PRESSURE, "days_to_fence"), (Table.FORECAST, "days_to_full")]
+    ("table", "answer"),
+    [
+        (Table.VOLUME_PRESSURE, "days_to_fence"),
+        (Table.FORECAST, "days_to_full"),
+        (Table.TIER_OVERLAP, "stalled_partitions"),
+        (Table.RECLAIM_PLAN, "freed_bytes"),
+        (Table.FLEET_HISTORY, "days_to_fence"),
+    ],
 )
-def test_the_days_that_are_left_fit_a_terminal_of_80_columns(table: Table, answer: str) -> None:
+def test_the_answer_of_a_table_fits_a_terminal_of_80_columns(table: Table, answer: str) -> None:
     columns = tuple(GOLD[table].names)
     texts = {"cluster_id": "x" * 22, "log_dir": "/data/kafka/" + "x" * 30, "outlook": "not-filling", "state": "ok"}
+    texts |= {"topic": "x" * 30, "topic_id": "x" * 22, "snapshot_id": "x" * 32, "device_outcome": "floor-reached"}
     row = tuple(texts.get(name, 1.0) for name in columns)
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, color_system=None)

@@ -1,7 +1,7 @@
 """A driver that ends itself: ``python -m tests.fleet.spark.driver LANDING WAREHOUSE MASTER JOBS [TABLE before|after]``.
 
 A round with the ingest and some jobs (names with commas, or ``all``). Right before or after the write of TABLE it is
-killed, by the signal that nothing can catch.
+killed, by the signal that nothing can catch. ARCHIVES in the environment is sent to the executors.
 """
 
 import os
@@ -47,9 +47,9 @@ def _die(table: Table, when: str) -> None:
 
 def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
     with only_run(warehouse, patience_seconds=PATIENCE_SECONDS) as lock:
-        settings = SessionSettings(
-            master=master, cores=2, more=ON_LOOPBACK if master.startswith("spark:") else {}, held=lock
-        )
+        sent = {"spark.archives": os.environ["ARCHIVES"]} if "ARCHIVES" in os.environ else {}
+        more = ON_LOOPBACK | sent if master.startswith("spark:") else {}
+        settings = SessionSettings(master=master, cores=2, more=more, held=lock)
         with spark_session(settings) as spark:
             report = run_round(
                 spark,

@@ -7,6 +7,9 @@ import os
 import socket
 import subprocess
 import sys
+import sysconfig
+import tarfile
+import venv
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -55,6 +58,19 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[StandaloneClu
             words = [f"{deploy}.worker.Worker", "--host", _LOOPBACK, *size, url]
             pids.append(stack.enter_context(_java(home, words, "Successfully registered with master")))
         yield StandaloneCluster(url=url, workers=tuple(pids))
+
+
+def packed_environment(folder: Path) -> Path:
+    """As venv-pack makes one: a Python of its own that has Brimline; what this one has is linked, to keep it small."""
+    made = folder / "env"
+    venv.create(made, symlinks=True)
+    (site_packages,) = made.glob("lib/python*/site-packages")
+    # Found by its path: what a .pth file there says of Brimline's source is not followed
+    here = (Path(__file__).parents[3] / "src", sysconfig.get_path("purelib"))
+    (site_packages / "linked.pth").write_text("\n".join(map(str, here)))
+    with tarfile.open(folder / "env.tar.gz", "w:gz") as packed:
+        packed.add(made, ".")
+    return folder / "env.tar.gz"
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """One row per cluster: devices counted once, unknown not as zero, and clusters that only refused files speak of."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from brimline.fleet.jobs.fleet_summary import fleet_summary
+from brimline.fleet.jobs.fleet_summary import DAYS_KEPT, fleet_summary, with_history
 from brimline.fleet.jobs.jobs import conformed
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.gold_schemas import GOLD
@@ -98,3 +99,17 @@ def test_what_nobody_could_read_is_unknown_and_not_zero(found: dict[str | None, 
 
     assert (row.total_bytes, row.used_percent, row.worst_log_dir, row.days_to_fence) == (None, None, None, None)
     assert (row.brokers, row.unknown_log_dirs) == (1, 1)
+
+
+def test_history_has_the_last_summary_of_each_day_and_ends(spark: SparkSession) -> None:
+    zeros = {field.name: 0 for field in GOLD[Table.FLEET_SUMMARY].fields if not field.nullable}
+    made = Table.FLEET_HISTORY
+    history = spark.createDataFrame([], GOLD[made])
+    for hours, used in ((-24 * (DAYS_KEPT + 1), 10.0), (-24, 20.0), (-1, 30.0), (0, 40.0)):
+        rows = [{**zeros, "cluster_id": "c", "used_percent": used}]
+        summary = spark.createDataFrame(rows, GOLD[Table.FLEET_SUMMARY])
+        history = conformed(with_history(summary, history, NOW + timedelta(hours=hours)), GOLD[made])
+
+    days = {row["day"]: row["used_percent"] for row in history.collect()}
+
+    assert days == {(NOW - timedelta(days=1)).date(): 20.0, NOW.date(): 40.0}

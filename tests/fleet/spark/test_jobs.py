@@ -15,6 +15,7 @@ from brimline.fleet.jobs.jobs import JOBS, run_job
 from brimline.fleet.jobs.run import run_round
 from brimline.fleet.planner.rows import PLAN
 from brimline.fleet.planner.tasks import rows_locally
+from brimline.fleet.tables import warehouse as warehouse_module
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.warehouse import Warehouse
 from tests.fleet.snapshots import TAKEN_AT_MS, broker_of_one_log, header_of, sections_of, write_snapshot
@@ -69,6 +70,25 @@ def test_the_plan_is_that_of_the_local_planner(spark: SparkSession, warehouse: W
     assert [rows[broker]["freed_bytes"] for broker in USED] == [200, 200, 200]
 
 
+def test_the_newest_rows_are_the_same_whoever_reads_them(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By delta-rs in this process, by Spark itself, or by pyarrow in its tasks: a matter of size and place."""
+
+    def newest() -> list[tuple[str, ...]]:
+        rows = Inputs(spark=spark, warehouse=warehouse, now=NOW).of_newest(Table.REPLICAS).collect()
+        return sorted(tuple(map(str, row)) for row in rows)
+
+    here = newest()
+    monkeypatch.setattr(warehouse_module, "SMALL_BYTES", 0)
+    by_spark = newest()
+    monkeypatch.setattr(warehouse_module, "is_uri", lambda _: True)
+    by_tasks = newest()
+
+    assert len(here) == len(USED)
+    assert here == by_spark == by_tasks
+
+
 def test_every_volume_has_its_newest_figures(spark: SparkSession, warehouse: Warehouse) -> None:
     rows = {row["broker_id"]: row for row in read(spark, warehouse, Table.VOLUME_PRESSURE)}
 
@@ -121,3 +141,15 @@ def test_jobs_over_an_empty_warehouse_give_empty_tables(spark: SparkSession, tmp
         run_job(job, inputs)
 
     assert {job.name: empty.read(spark, job.name).count() for job in JOBS} == {job.name: 0 for job in JOBS}
+
+
+def test_what_others_have_cached_in_the_session_stays(spark: SparkSession, tmp_path: Path) -> None:
+    theirs = spark.range(3).persist()
+    inputs = Inputs(spark=spark, warehouse=Warehouse(str(tmp_path)), now=NOW, is_small=False)
+    ours = inputs.kept(spark.range(4))
+    is_kept = ours.is_cached
+
+    inputs.forget()
+
+    assert (is_kept, ours.is_cached, theirs.is_cached) == (True, False, True)
+    theirs.unpersist()

@@ -15,7 +15,7 @@ from brimline.fleet.tables.catalogue import Table
 from brimline.landing.place import LandingPlace
 from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put
 from tests.fleet.s3 import BUCKET, SECRET, failed_of, s3_server
-from tests.fleet.spark.standalone import connect_server, standalone_cluster
+from tests.fleet.spark.standalone import connect_server, packed_environment, standalone_cluster
 from tests.waiting import LONGER, PATIENCE_SECONDS, SPARK_SECONDS, eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, LONGER]
@@ -130,6 +130,19 @@ def test_a_standalone_cluster_gives_the_same_tables_and_survives_its_executors(
 
     assert tables(whole) == undisturbed
     assert tables(wounded) == undisturbed
+
+
+def test_workers_whose_python_lacks_brimline_are_sent_an_environment(
+    landing: str, undisturbed: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is unpacked in each executor's folder; without it the very Python is missing there."""
+    monkeypatch.setenv("PYSPARK_PYTHON", "./env/bin/python")
+    with standalone_cluster(tmp_path / "spark") as cluster:
+        assert driver(landing, tmp_path / "without", cluster.url) == 1
+        monkeypatch.setenv("ARCHIVES", f"{packed_environment(tmp_path)}#env")
+        assert driver(landing, tmp_path / "warehouse", cluster.url) == 0
+
+    assert tables(tmp_path / "warehouse") == undisturbed
 
 
 def test_spark_connect_gives_the_same_tables(landing: str, undisturbed: dict[str, list[str]], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFiles
 from brimline.fleet.tables.gold_schemas import GOLD
 from brimline.fleet.tables.schemas import ARROW
-from brimline.fleet.tables.warehouse import BatchName, Wanted, Warehouse
+from brimline.fleet.tables.warehouse import BatchName, Wanted, Warehouse, _stored_files
 
 MOMENT = datetime(2026, 1, 31, 12, 0, 0, 1500, tzinfo=UTC)
 BATCH = BatchName(stream="s", number=1)
@@ -51,6 +51,27 @@ def test_rows_are_found_by_their_day_and_snapshot(tmp_path: Path) -> None:
     assert written(warehouse, Wanted(days=[date(2026, 1, 30)])) == [2]
     assert written(warehouse, Wanted(days=[date(2026, 1, 31)], snapshots=["3"])) == [3]
     assert written(warehouse, Wanted(snapshots=[])) == []
+    assert written(warehouse, Wanted.of({"3": MOMENT, "2": MOMENT - timedelta(days=1)})) == [2, 3]
+    assert written(warehouse, Wanted.of({})) == []
+
+
+def test_of_a_day_of_rounds_only_the_files_of_the_wanted_moments_are_read(tmp_path: Path) -> None:
+    """Forty rounds; all brokers but two were heard in the last of them."""
+    warehouse = Warehouse(str(tmp_path))
+    moments = [MOMENT - timedelta(minutes=5 * (39 - number)) for number in range(40)]
+    for number, moment in enumerate(moments):
+        batch = BatchName(stream="s", number=number + 1)
+        warehouse.write([row(1000 + number, moment), row(2000 + number, moment)], Table.SNAPSHOTS, "append", batch)
+    found = warehouse.opened(Table.SNAPSHOTS)
+    assert found is not None
+
+    wanted = Wanted.of({f"{1000 + number:x}": moments[number] for number in (3, 20, 39)})
+
+    assert written(warehouse, wanted) == [1003, 1020, 1039]
+    assert len(_stored_files(found, wanted)) == 3
+    # More moments than spans: nothing is lost
+    every_other = Wanted.of({f"{1000 + number:x}": moments[number] for number in range(0, 40, 2)})
+    assert written(warehouse, every_other) == list(range(1000, 1040, 2))
 
 
 def test_an_overwritten_table_has_the_new_rows_alone(tmp_path: Path) -> None:

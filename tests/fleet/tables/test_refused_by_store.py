@@ -1,5 +1,8 @@
 """An object store that refuses, really asked by pyarrow and delta-rs over HTTP: one sentence from each."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +28,9 @@ class Refusing(BaseHTTPRequestHandler):
             self.wfile.write(DENIED)
 
     def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_PUT(self) -> None:
         self.do_GET()
 
     def log_message(self, *_: object) -> None:
@@ -65,3 +71,16 @@ def test_a_warehouse() -> None:
         look_at("s3://bucket/warehouse", Table.FORECAST, TableLook())
     with pytest.raises(FleetError, match=SENTENCE):
         newest_files("s3://bucket/warehouse")
+
+
+def test_a_machine_without_a_role_is_one_line(store: str) -> None:
+    """Where machines ask for their role somebody answers, and refuses: delta-rs has a page to say about that."""
+    metadata = dict.fromkeys(("AWS_METADATA_ENDPOINT", "AWS_EC2_METADATA_SERVICE_ENDPOINT"), f"http://{store}")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "RUST_LOG"))}
+    show = [sys.executable, "-m", "brimline.cli", "fleet", "show", "--warehouse", "s3://bucket/warehouse"]
+
+    done = subprocess.run(show, env=environment | metadata, capture_output=True, text=True, check=False)
+
+    (line,) = done.stderr.splitlines()
+    assert SENTENCE in line
+    assert done.returncode == 1

@@ -21,8 +21,8 @@ downloads Delta's jars into this user's cache.
 EPILOG = """\
 where it runs:
   --master local[*]           on this machine (the default)
-  --master spark://host:7077  on a standalone cluster; its workers need this Python with brimline[fleet], and must reach
-                              the landing place and the warehouse by the same names
+  --master spark://host:7077  on a standalone cluster; its workers need this Python with brimline[fleet], or are sent
+                              it (docs/fleet.md), and must reach the landing place and the warehouse by the same names
   --master sc://host:15002    through Spark Connect; the server needs Delta, and brimline[fleet] for its Python
 
 examples:

@@ -24,6 +24,9 @@ _GAP = "  "
 _FIRST = {
     Table.VOLUME_PRESSURE: ("cluster_id", "broker_id", "log_dir", "state", "used_percent", "days_to_fence"),
     Table.FORECAST: ("cluster_id", "broker_id", "log_dirs_of_device", "outlook", "days_to_full", "used_percent"),
+    Table.TIER_OVERLAP: ("cluster_id", "topic", "only_local_bytes", "stalled_partitions"),
+    Table.RECLAIM_PLAN: ("cluster_id", "broker_id", "topic", "partition", "freed_bytes", "device_outcome", "device"),
+    Table.FLEET_HISTORY: ("day", "cluster_id", "used_percent", "worst_used_percent", "days_to_fence"),
 }
 """What a narrow terminal shows: the answer to the question of the table."""
 

@@ -4,6 +4,7 @@ Every table's rows become a few figures under common names, and all of them are 
 for each table would cost more than all the rest.
 """
 
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -14,6 +15,7 @@ from brimline.fleet.planner.rows import SNAPSHOT_UNUSABLE
 from brimline.fleet.tables import columns as c
 from brimline.model.reclaim_plan import DeviceOutcome
 
+DAYS_KEPT = 400
 _SUMS = (
     c.LOG_DIRS,
     c.DEVICES,
@@ -75,6 +77,14 @@ def fleet_summary(
             c.FIRST_TO_FILL_LOG_DIR: F.col(f"{_FIRST}.{c.LOG_DIR}"),
         }
     )
+
+
+def with_history(summary: DataFrame, history: DataFrame, now: datetime) -> DataFrame:
+    """The history of before, with this summary as its day's: the last of a day stays."""
+    today = now.astimezone(UTC).date()
+    first = F.lit(today - timedelta(days=DAYS_KEPT))
+    earlier = history.where((F.col(c.DAY) >= first) & (F.col(c.DAY) < F.lit(today)))
+    return earlier.unionByName(summary.withColumn(c.DAY, F.lit(today)))
 
 
 def of_devices(volume_pressure: DataFrame) -> DataFrame:

@@ -62,9 +62,8 @@ class Inputs:
 
     @cached_property
     def _newest(self) -> Wanted:
-        moments = [row[c.TAKEN_AT] for row in self.newest]
-        days = {moment.astimezone(UTC).date() for moment in moments if isinstance(moment, datetime)}
-        return Wanted(days=sorted(days), snapshots=[str(row[c.SNAPSHOT_ID]) for row in self.newest])
+        moments = {str(row[c.SNAPSHOT_ID]): row[c.TAKEN_AT] for row in self.newest}
+        return Wanted.of({name: moment for name, moment in moments.items() if isinstance(moment, datetime)})
 
     def _once(self, name: tuple[str, ...], read: Callable[[], DataFrame]) -> DataFrame:
         if name not in self._read:

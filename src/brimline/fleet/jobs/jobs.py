@@ -6,7 +6,7 @@ interrupted has written nothing: its table is overwritten in one go at the end, 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from brimline.fleet.ingest.findings import DAYS_LOOKED_AT as FINDINGS_DAYS
 from brimline.fleet.ingest.findings import findings
 from brimline.fleet.jobs import forecast, tier_overlap
-from brimline.fleet.jobs.fleet_summary import fleet_summary
+from brimline.fleet.jobs.fleet_summary import fleet_summary, with_history
 from brimline.fleet.jobs.inputs import Inputs
 from brimline.fleet.jobs.moments import of_snapshots, sampled
 from brimline.fleet.jobs.reclaim_plan import gains_on_peers, reclaim_plan
@@ -77,7 +77,7 @@ def run_retention_pressure(inputs: Inputs) -> DataFrame:
 def run_reclaim_plan(inputs: Inputs) -> DataFrame:
     files = planned_from(inputs.newest)
     own = inputs.kept(rows_on_spark(inputs.spark, files, PLAN, OWN_PLAN))
-    wanted = Wanted(days=sorted({_day(each) for each in files}), snapshots=[each.snapshot_id for each in files])
+    wanted = Wanted.of({each.snapshot_id: _moment(each) for each in files})
     replicas = inputs.warehouse.read(inputs.spark, Table.REPLICAS, wanted)
     gains = inputs.kept(gains_on_peers(own, replicas, _names(inputs, files)))
     return reclaim_plan(own, gains, inputs.now)
@@ -93,13 +93,17 @@ def run_fleet_summary(inputs: Inputs) -> DataFrame:
     return fleet_summary(*(inputs.all(table) for table in made))
 
 
+def run_fleet_history(inputs: Inputs) -> DataFrame:
+    return with_history(inputs.all(Table.FLEET_SUMMARY), inputs.all(Table.FLEET_HISTORY), inputs.now)
+
+
 def _names(inputs: Inputs, files: Sequence[SnapshotFile]) -> DataFrame:
     rows = [(each.cluster_id, each.broker_id, each.path) for each in files]
     return inputs.spark.createDataFrame(rows, f"{c.CLUSTER_ID} string, {c.BROKER_ID} int, {c.PATH} string")
 
 
-def _day(file: SnapshotFile) -> date:
-    return datetime.fromtimestamp(file.taken_at_ms / 1000, UTC).date()
+def _moment(file: SnapshotFile) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=file.taken_at_ms)
 
 
 JOBS = (
@@ -110,5 +114,6 @@ JOBS = (
     Job(name=Table.RETENTION_PRESSURE, run=run_retention_pressure),
     Job(name=Table.RECLAIM_PLAN, run=run_reclaim_plan),
     Job(name=Table.FLEET_SUMMARY, run=run_fleet_summary),
+    Job(name=Table.FLEET_HISTORY, run=run_fleet_history),
 )
-"""In this order: ``volume_pressure`` reads ``forecast``, and the last one what the others wrote."""
+"""In this order: ``volume_pressure`` reads ``forecast``, and the last two what the others wrote."""

@@ -62,6 +62,7 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\
 _HANDED_ON = "An exception was thrown"
 _CALLED = "An error occurred while calling"
 """How py4j begins; what Java said is on the next line, after a colon."""
+_NO_BRIMLINE = "No module named 'brimline"
 
 
 def said_by(error: Exception) -> str:
@@ -69,4 +70,6 @@ def said_by(error: Exception) -> str:
     text = str(error)
     said = [line for line in _TRACEBACK.findall(text) if _HANDED_ON not in line]
     lines = (line.strip().removeprefix(": ") for line in text.splitlines() if not line.startswith(_CALLED))
+    if said and _NO_BRIMLINE in said[0]:
+        return f"{said[0]}: the workers need a Python with brimline[fleet] (docs/fleet.md says how to send them one)"
     return str(said[0]) if said else next((line for line in lines if line), type(error).__name__)

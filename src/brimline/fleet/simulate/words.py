@@ -61,14 +61,14 @@ def trouble(device: SimulatedDevice) -> str:
             f"cannot hold its ceiling of {device.ceiling_percent} % from {day_name(device.ceiling_missed_on_day)} on"
         )
     place = f"{device.cluster_id}, broker {device.broker_id}, {device.log_dirs}"
-    used = f"{_used(device, device.used_bytes)}, then {_used(device, device.used_bytes_at_end)}"
+    used = f"{_used(device, device.used_bytes)} used now, {_used(device, device.used_bytes_at_end)} at the end"
     return f"{place}: {'; '.join(parts)} ({used})"
 
 
 def _used(device: SimulatedDevice, used: int | None) -> str:
     if used is None or device.total_bytes is None:
         return "unknown"
-    return f"{human_percent(used_percent(device.total_bytes, device.total_bytes - used))} used"
+    return human_percent(used_percent(device.total_bytes, device.total_bytes - used))
 
 
 def _end(found: Simulation) -> int | None:

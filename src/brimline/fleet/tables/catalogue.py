@@ -20,6 +20,7 @@ class Table(StrEnum):
     RECLAIM_PLAN = "reclaim_plan"
     FORECAST = "forecast"
     FLEET_SUMMARY = "fleet_summary"
+    FLEET_HISTORY = "fleet_history"
 
     @property
     def sentence(self) -> str:
@@ -41,4 +42,5 @@ _SENTENCES = {
     Table.RECLAIM_PLAN: "what a ceiling would delete now: new log starts, bytes, ages",
     Table.FORECAST: "days until each volume is full, with an interval and the back-tested error",
     Table.FLEET_SUMMARY: "the fleet in one row per cluster",
+    Table.FLEET_HISTORY: "the last fleet_summary of each day, for 400 days",
 }

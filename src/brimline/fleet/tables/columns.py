@@ -184,6 +184,7 @@ RECLAIM_BYTES = "reclaim_bytes"
 IMPOSSIBLE_DEVICES = "impossible_devices"
 UNUSABLE_SNAPSHOTS = "unusable_snapshots"
 QUARANTINED_FILES = "quarantined_files"
+DAY = "day"
 
 # forecast
 LOG_DIRS_OF_DEVICE = "log_dirs_of_device"

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import Final
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -27,6 +28,8 @@ from brimline.landing.file_systems import file_system
 
 _ROWS_PER_GROUP = 100_000
 """Held before they are written: some ten megabytes."""
+COMPRESSION: Final = "ZSTD"
+"""A quarter less than Parquet's usual Snappy for a tenth more work; reading costs the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +128,9 @@ class _OpenFile:
             below = "" if self.day is None else f"{c.TAKEN_ON}={self.day}/"
             self._path = f"{below}part-{uuid4()}.parquet"
             self.files.create_dir(f"{self.folder}/{below}".rstrip("/"), recursive=True)
-            self._writer = pq.ParquetWriter(f"{self.folder}/{self._path}", rows.schema, filesystem=self.files)
+            self._writer = pq.ParquetWriter(
+                f"{self.folder}/{self._path}", rows.schema, filesystem=self.files, compression=COMPRESSION
+            )
         self._writer.write_table(rows)
         for name in rows.column_names[:INDEXED_COLUMNS]:
             self._bound(name, rows.column(name))
@@ -201,6 +206,12 @@ class StoredFile:
     path: str
     day: date | None
     size: int
+    first: datetime | None = None
+    """``taken_at`` of its rows, from here to there; unknown of a table that has no such column."""
+    last: datetime | None = None
+
+    def may_hold(self, first: datetime, last: datetime) -> bool:
+        return (self.last is None or self.last >= first) and (self.first is None or self.first <= last)
 
 
 def shared_out(files: Iterable[StoredFile], most_bytes: int) -> list[list[StoredFile]]:

@@ -108,7 +108,7 @@ _ANSWERS = {
     c.UNKNOWN_PARTITIONS: "partitions of unknown remote size",
     c.UNKNOWN_REASONS: "why not",
     c.STALLED_PARTITIONS: "partitions whose uploads stall while a closed segment waits",
-    c.UNJUDGED_PARTITIONS: "partitions whose uploads stall; unknown whether a segment waits",
+    c.UNJUDGED_PARTITIONS: "partitions whose uploads stand still; unknown whether a closed segment waits",
     c.STALLED_SINCE: "since when the first of them stalls, at most a day back",
     c.WAITING_BYTES: "only-local bytes of stalled partitions",
     c.IS_FUTURE: "a future replica (AlterReplicaLogDirs)",
@@ -163,6 +163,7 @@ _ANSWERS = {
     c.IMPOSSIBLE_DEVICES: "devices that cannot be brought below their ceiling",
     c.UNUSABLE_SNAPSHOTS: "brokers whose newest file with segments cannot be read any more",
     c.QUARANTINED_FILES: "files in quarantine",
+    c.DAY: "the day (UTC) whose last summary this is",
     c.LOG_DIRS_OF_DEVICE: "the log dirs on the device, with a comma between them",
     c.OUTLOOK: "full, filling, not-filling, too-short, stale, unreadable or no-limit",
     c.DAYS_TO_FULL: "days until Produce is refused, from as_of on; null if not within a year",
@@ -204,9 +205,11 @@ KEYS: Mapping[Table, tuple[str, ...]] = {
     Table.RECLAIM_PLAN: (c.CLUSTER_ID, c.BROKER_ID, c.DEVICE_LOG_DIRS, c.LOG_DIR, c.TOPIC, c.TOPIC_ID, c.PARTITION),
     Table.FORECAST: (c.CLUSTER_ID, c.BROKER_ID, c.DEVICE),
     Table.FLEET_SUMMARY: (c.CLUSTER_ID,),
+    Table.FLEET_HISTORY: (c.DAY, c.CLUSTER_ID),
 }
 """What tells the rows of a table apart, null being one value; tables without one may have equal rows."""
 
 
 def meaning(table: Table, column: str) -> str:
-    return _IN_TABLE.get((table, column)) or _FACTS.get(column) or _ANSWERS[column]
+    of = Table.FLEET_SUMMARY if table is Table.FLEET_HISTORY else table
+    return _IN_TABLE.get((of, column)) or _FACTS.get(column) or _ANSWERS[column]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import (
     ArrayType,
+    DateType,
     StructType,
 )
 
@@ -231,6 +232,8 @@ FLEET_SUMMARY = StructType(
     ]
 )
 
+FLEET_HISTORY = StructType([known(c.DAY, DateType()), *FLEET_SUMMARY.fields])
+
 GOLD: Mapping[Table, StructType] = {
     Table.FINDINGS: FINDINGS,
     Table.VOLUME_PRESSURE: VOLUME_PRESSURE,
@@ -239,4 +242,5 @@ GOLD: Mapping[Table, StructType] = {
     Table.RECLAIM_PLAN: RECLAIM_PLAN,
     Table.FORECAST: FORECAST,
     Table.FLEET_SUMMARY: FLEET_SUMMARY,
+    Table.FLEET_HISTORY: FLEET_HISTORY,
 }

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, WriterProperties
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -26,6 +26,7 @@ from brimline.fleet.session.errors import FleetError
 from brimline.fleet.session.progress import Progress
 from brimline.fleet.tables import columns as c
 from brimline.fleet.tables.catalogue import Table
+from brimline.fleet.tables.data_files import COMPRESSION
 from brimline.fleet.tables.manifest import newest, planned_from, since
 from brimline.fleet.tables.schemas import BRONZE
 from brimline.fleet.tables.warehouse import Warehouse
@@ -36,6 +37,7 @@ from brimline.model.secrets import is_uri
 VACUUM_HOURS = 168
 _HISTORY = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS)
 _OF_BROKER = (c.CLUSTER_ID, c.BROKER_ID)
+_WRITTEN = WriterProperties(compression=COMPRESSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,13 +136,14 @@ def _delete(table: DeltaTable, gone: pa.Table) -> int:
     for day in sorted(set(gone.column(c.TAKEN_ON).to_pylist())):
         of_day = gone.filter(pc.equal(gone.column(c.TAKEN_ON), pa.scalar(day)))
         same = f"kept.{c.TAKEN_ON} = DATE '{day.isoformat()}' AND kept.{c.SNAPSHOT_ID} = gone.{c.SNAPSHOT_ID}"
-        done = table.merge(of_day, same, source_alias="gone", target_alias="kept").when_matched_delete().execute()
+        merge = table.merge(of_day, same, source_alias="gone", target_alias="kept", writer_properties=_WRITTEN)
+        done = merge.when_matched_delete().execute()
         rows += int(done["num_target_rows_deleted"])
     return rows
 
 
 def _compact(table: DeltaTable) -> str:
-    done = table.optimize.compact()
+    done = table.optimize.compact(writer_properties=_WRITTEN)
     return f"{done['numFilesRemoved']} files into {done['numFilesAdded']}"
 
 

@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
-from functools import partial
+from datetime import UTC, date, datetime
+from functools import partial, reduce
+from itertools import pairwise, repeat
 from uuid import uuid4
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, QueryBuilder, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, create_table_with_add_actions
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
@@ -58,6 +59,7 @@ _REWRITTEN = {
 """Of tables that are written whole by each run: their history answers no question."""
 SMALL_BYTES = 16 << 20
 """Of data files: below it the rows pass through this process. Some ten times as much in memory."""
+_SPANS = 16
 FEW_ROWS = 50_000
 """Up to here one task is quicker than two with a shuffle between them."""
 _NAME = "rows"
@@ -80,9 +82,27 @@ class Wanted:
     days: Sequence[date] | None = None
     since: date | None = None
     snapshots: Sequence[str] | None = None
+    spans: Sequence[tuple[datetime, datetime]] | None = None
+    """Of ``taken_at``: a file has its first and last moment, and a day has 288 files of a run every five minutes."""
 
-    def includes(self, day: date) -> bool:
-        return (self.days is None or day in self.days) and (self.since is None or day >= self.since)
+    @classmethod
+    def of(cls, snapshots: Mapping[str, datetime]) -> "Wanted":
+        """Some snapshots, with the moment of each."""
+        days = {moment.astimezone(UTC).date() for moment in snapshots.values()}
+        return cls(days=sorted(days), snapshots=list(snapshots), spans=_spans(snapshots.values()))
+
+    def includes(self, file: StoredFile) -> bool:
+        is_in_days = self.days is None or file.day is None or file.day in self.days
+        is_since = self.since is None or file.day is None or file.day >= self.since
+        return is_in_days and is_since and (self.spans is None or any(file.may_hold(*span) for span in self.spans))
+
+
+def _spans(moments: Iterable[datetime]) -> list[tuple[datetime, datetime]]:
+    """A few spans that hold them all, without the longest gaps: brokers are silent since different moments."""
+    ordered = sorted(set(moments))
+    gaps = sorted(range(1, len(ordered)), key=lambda place: ordered[place] - ordered[place - 1])
+    starts = sorted([0, *gaps[-_SPANS + 1 :]])
+    return [(ordered[a], ordered[b - 1]) for a, b in pairwise([*starts, len(ordered)])] if ordered else []
 
 
 ALL = Wanted()
@@ -300,14 +320,13 @@ def _bytes_of(found: DeltaTable, wanted: Wanted) -> int:
 
 def _stored_files(found: DeltaTable, wanted: Wanted) -> list[StoredFile]:
     added = pa.table(found.get_add_actions(flatten=True))
-    day = f"partition.{c.TAKEN_ON}"
-    days = added.column(day).to_pylist() if day in added.column_names else [None] * len(added)
-    sizes, paths = (added.column(name).to_pylist() for name in ("size_bytes", "path"))
-    return [
-        StoredFile(path=path, day=on, size=size)
-        for path, on, size in zip(paths, days, sizes, strict=True)
-        if on is None or wanted.includes(on)
-    ]
+    names = ("path", f"partition.{c.TAKEN_ON}", "size_bytes", f"min.{c.TAKEN_AT}", f"max.{c.TAKEN_AT}")
+    columns = (added.column(name).to_pylist() if name in added.column_names else repeat(None) for name in names)
+    files = (
+        StoredFile(path=path, day=day, size=size, first=first, last=last)
+        for path, day, size, first, last in zip(*columns, strict=False)
+    )
+    return [file for file in files if wanted.includes(file)]
 
 
 def _selected(found: DeltaTable, schema: pa.Schema, wanted: Wanted, where: str = "", once: str = "") -> pa.Table:
@@ -331,8 +350,15 @@ def _terms(wanted: Wanted) -> Iterable[str]:
     if wanted.days is not None:
         days = ", ".join(f"DATE '{day.isoformat()}'" for day in wanted.days)
         yield f"{c.TAKEN_ON} IN ({days or 'NULL'})"
+    if wanted.spans:
+        spans = (f"{c.TAKEN_AT} BETWEEN {_time(first)} AND {_time(last)}" for first, last in wanted.spans)
+        yield f"({' OR '.join(spans)})"
     if wanted.snapshots is not None:
         yield f"{c.SNAPSHOT_ID} IN ({', '.join(map(quoted, wanted.snapshots)) or 'NULL'})"
+
+
+def _time(moment: datetime) -> str:
+    return f"TIMESTAMP '{moment.isoformat()}'"
 
 
 def quoted(text: str) -> str:
@@ -349,11 +375,14 @@ def _read_by_tasks(spark: SparkSession, place: str, table: Table, found: DeltaTa
 
 
 def _of_wanted(rows: DataFrame, wanted: Wanted) -> DataFrame:
-    """The day first, because it chooses files."""
+    """The day and the moment first, because they choose files."""
     if wanted.since is not None:
         rows = rows.where(F.col(c.TAKEN_ON) >= F.lit(wanted.since))
     if wanted.days is not None:
         rows = rows.where(F.col(c.TAKEN_ON).isin(list(wanted.days)))
+    if wanted.spans:
+        spans = (F.col(c.TAKEN_AT).between(F.lit(first), F.lit(last)) for first, last in wanted.spans)
+        rows = rows.where(reduce(Column.__or__, spans))
     if wanted.snapshots is not None:
         rows = rows.where(F.col(c.SNAPSHOT_ID).isin(list(wanted.snapshots)))
     return rows
