@@ -9,6 +9,7 @@ repeated, and nulls where none may be. What the rows say together is checked in 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from brimline.landing.schema import (
+    FILE_SCHEMA,
     HEADER_KEY,
     LOGS,
     SECTION_COLUMN,
@@ -47,9 +49,10 @@ MOST_FILE_BYTES = 1 << 30
 MOST_TEXT = 256 << 20
 """Of one column."""
 
-_TEXTS = [
+_TEXTS = frozenset(
     column_in_file(name, each.name) for name, schema in SECTIONS.items() for each in schema if each.type == pa.string()
-]
+)
+_ALL_COLUMNS = frozenset(FILE_SCHEMA.names)
 
 
 class Snapshot:
@@ -73,27 +76,25 @@ class Snapshot:
 
     def read(self, section: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A section's columns, or some of them, under their plain names."""
-        schema = SECTIONS[section]
-        fields = list(schema) if columns is None else [schema.field(name) for name in columns]
+        schema, names = _asked(section, None if columns is None else tuple(columns))
         place = self.header.sections[section]
         if not place.rows:
-            return pa.schema(fields).empty_table()
+            return schema.empty_table()
         with _judged():
             groups = range(place.first_group, place.first_group + place.groups)
-            names = [column_in_file(section, field.name) for field in fields]
             # Without threads: a fleet's files are read side by side, and one broker's is small.
             there = [name for name in names if name in self._columns]
             read = self._pages().read_row_groups(list(groups), columns=there, use_threads=False)
             if len(read) != place.rows:
                 raise BadSnapshot(QuarantineReason.CORRUPT, f"{section} has {len(read)} rows instead of {place.rows}")
-            found = [
-                _plain(read.column(name)) if name in self._columns else pa.nulls(place.rows, field.type)
-                for name, field in zip(names, fields, strict=True)
-            ]
-            for field, column in zip(fields, found, strict=True):
-                if not field.nullable and column.null_count:
+            by_name = dict(zip(read.column_names, read.columns, strict=True))
+            found = []
+            for name, field in zip(names, schema, strict=True):
+                column = by_name[name] if name in by_name else pa.nulls(place.rows, field.type)
+                found.append(_plain(column) if name in _TEXTS and name in by_name else column)
+                if not field.nullable and found[-1].null_count:
                     raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{section}.{field.name} has nulls")
-            return pa.Table.from_arrays(found, schema=pa.schema(fields))
+            return pa.Table.from_arrays(found, schema=schema)
 
     def __enter__(self) -> Self:
         return self
@@ -118,6 +119,7 @@ class Snapshot:
                 metadata=self._metadata,
                 page_checksum_verification=True,
                 read_dictionary=_TEXTS,
+                pre_buffer=False,
             )
         return self._parquet
 
@@ -169,6 +171,14 @@ def _opened(source: "str | Path | bytes | pa.Buffer | pa.NativeFile") -> pa.Nati
     return source
 
 
+@lru_cache(maxsize=64)
+def _asked(section: str, columns: tuple[str, ...] | None) -> tuple[pa.Schema, tuple[str, ...]]:
+    """Some columns of a section, and their names in a file."""
+    whole = SECTIONS[section]
+    schema = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+    return schema, tuple(column_in_file(section, name) for name in schema.names)
+
+
 def _header(metadata: Mapping[bytes, bytes]) -> Header:
     text = metadata.get(HEADER_KEY)
     if text is None:
@@ -183,6 +193,8 @@ def _header(metadata: Mapping[bytes, bytes]) -> Header:
 
 def _check_columns(schema: pa.Schema) -> frozenset[str]:
     """The names that are there."""
+    if schema.equals(FILE_SCHEMA):
+        return _ALL_COLUMNS
     found = {field.name: field.type for field in schema}
     wanted = {SECTION_COLUMN: pa.string()}
     for name, section in SECTIONS.items():
@@ -224,8 +236,6 @@ def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Texts come as numbers and what they stand for: one long text may stand in every row."""
-    if not pa.types.is_dictionary(column.type):
-        return column
     # Even if every row were all texts together it is little, nearly always
     if sum(chunk.dictionary.nbytes * len(chunk) for chunk in column.chunks) > MOST_TEXT:
         size = 0
@@ -234,7 +244,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
             size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
         if size > MOST_TEXT:
             raise BadSnapshot(QuarantineReason.TOO_LARGE, f"a column with {size} bytes of text")
-    return column.cast(column.type.value_type)
+    return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
 
 
 def _check_section_column(name: str, section: Section, groups: Sequence[pq.RowGroupMetaData]) -> None:

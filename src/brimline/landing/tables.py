@@ -8,7 +8,6 @@ Columns are numpy views of what pyarrow read wherever the section is one row gro
 """
 
 import re
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,11 @@ from brimline.model import Bytes
 from brimline.model.reclaim import (
     CEILING_OFF,
     NO_TOPIC,
-    CleanupRules,
     DeviceFacts,
     LogTable,
     ReclaimPolicy,
     ReclaimTables,
+    RuleColumns,
     SegmentTable,
     TopicTable,
     Views,
@@ -36,7 +35,7 @@ from brimline.model.reclaim import (
 )
 from brimline.model.scan import FolderKind, Int32Column, Int64Column
 
-_LAST_STABLE = "last_stable_offset"
+_LAST_STABLE, _FOR_EVER = "last_stable_offset", "is_for_ever"
 """Not in files of before: unknown there."""
 READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
 
@@ -133,17 +132,10 @@ def _number(row: dict[str, object], name: str, default: int) -> int:
 
 
 def _topics(topics: pa.Table) -> TopicTable:
-    columns = [topics.column(name).to_pylist() for name in RULES]
-    known, names = topics.column("is_known").to_pylist(), topics.column("topic").to_pylist()
-    rows = zip(*columns, strict=True)
-    return TopicTable(names, [_rules(row) if is_known else None for row, is_known in zip(rows, known, strict=True)])
-
-
-@lru_cache(maxsize=4096)
-def _rules(row: tuple[Any, ...]) -> CleanupRules:
-    """Thousands of topics have a handful of rules, and the next file has the same ones."""
-    known = zip(RULES, row, strict=True)
-    return CleanupRules(**{name: value for name, value in known if value is not None})
+    rules = {name: numpy_column(topics, name) for name in ("is_known", *RULES) if name != _FOR_EVER}
+    is_for_ever = topics.column(_FOR_EVER)
+    rules[_FOR_EVER] = np.equal(is_for_ever.to_numpy(), True)  # noqa: FBT003  null is not
+    return TopicTable(topics.column("topic").to_pylist(), RuleColumns(**rules))
 
 
 def _begins(segments: npt.NDArray[Any]) -> Int64Column:

@@ -10,8 +10,10 @@ In a column -1 stands for "unknown", everywhere else ``None`` does.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import overload
+from dataclasses import dataclass, fields
+from typing import Self, overload
+
+import numpy as np
 
 from brimline.model.partitions import TopicPartition
 from brimline.model.quantities import Bytes, Labelled
@@ -86,19 +88,53 @@ class TopicFacts:
     """``None``: not known, for example for lack of a permission."""
 
 
-class TopicTable(Sequence[TopicFacts]):
-    """The same as two lists, for those who have thousands and look at few."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RuleColumns:
+    """``CleanupRules`` of many topics. Where they are not known the other columns mean nothing."""
 
-    def __init__(self, names: Sequence[str], rules: Sequence[CleanupRules | None]) -> None:
+    is_known: BoolColumn
+    deletes: BoolColumn
+    compacts: BoolColumn
+    retention_ms: Int64Column
+    retention_bytes: Int64Column
+    local_retention_ms: Int64Column
+    local_retention_bytes: Int64Column
+    is_tiered: BoolColumn
+    is_copy_disabled: BoolColumn
+    is_internal: BoolColumn
+    is_for_ever: BoolColumn
+
+    @classmethod
+    def of(cls, rules: Sequence[CleanupRules | None]) -> Self:
+        known = [each or _NO_RULES for each in rules]
+        columns = {
+            name: np.array([getattr(each, name) for each in known], dtype=type(getattr(_NO_RULES, name)))
+            for name in RULE_NAMES
+        }
+        return cls(is_known=np.array([each is not None for each in rules], dtype=np.bool_), **columns)
+
+    def row(self, number: int) -> CleanupRules | None:
+        if not self.is_known[number]:
+            return None
+        return CleanupRules(**{name: getattr(self, name)[number].item() for name in RULE_NAMES})
+
+
+RULE_NAMES = tuple(field.name for field in fields(CleanupRules))
+_NO_RULES = CleanupRules()
+
+
+class TopicTable(Sequence[TopicFacts]):
+    """The same as columns, for those who have thousands and look at few."""
+
+    def __init__(self, names: Sequence[str], rules: RuleColumns) -> None:
         self.names = names
         self.rules = rules
-        """Of each topic; many share one."""
 
     @classmethod
     def of(cls, topics: Sequence[TopicFacts]) -> "TopicTable":
         if isinstance(topics, TopicTable):
             return topics
-        return cls([topic.name for topic in topics], [topic.rules for topic in topics])
+        return cls([topic.name for topic in topics], RuleColumns.of([topic.rules for topic in topics]))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -111,8 +147,8 @@ class TopicTable(Sequence[TopicFacts]):
 
     def __getitem__(self, row: int | slice) -> "TopicFacts | TopicTable":
         if isinstance(row, slice):
-            return TopicTable(self.names[row], self.rules[row])
-        return TopicFacts(name=self.names[row], rules=self.rules[row])
+            return TopicTable.of([self[number] for number in range(*row.indices(len(self)))])
+        return TopicFacts(name=self.names[row], rules=self.rules.row(row))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,7 +205,7 @@ class DevicePlan:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReclaimPlan:
     reason: UInt8Column
-    """``ReclaimReason`` of every segment."""
+    """``ReclaimReason`` of every segment; empty in a plan that was asked for without."""
     logs: LogOutcomes
     devices: tuple[DevicePlan, ...]
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from brimline.fleet.simulate.what_if import RetentionRule, WhatIf, parse_retention
@@ -73,4 +75,6 @@ def test_of_a_topic_that_is_not_known_nothing_is_changed() -> None:
     unknown = TopicFacts(name="orders", rules=None)
     rule = RetentionRule(pattern=parse_retention("orders=1h").pattern, retention_ms=1)
 
-    assert WhatIf(retention=(rule,))._topic(unknown) == unknown
+    applied = WhatIf(retention=(rule,)).applied(replace(broker_of_one_log(600, [0, 10]), topics=(unknown,)))
+
+    assert tuple(applied.topics) == (unknown,)

@@ -85,8 +85,10 @@ class DeviceColumns:
 
     def ends_up_to(self, offset: Int64Column) -> Int64Column:
         """Of every log: how many closed segments hold only offsets below ``offset``. Unknown (-1) is none."""
-        begun = kernel.count_up_to(self.segments.base_offset, self.begin, self.end, offset)
-        return np.minimum(np.maximum(begun - 1, 0), self.closed)
+        # Base offsets ascend along a log, so those that are counted are its head.
+        begun = kernel.sums(self.segments.base_offset <= np.repeat(offset, self.count))
+        counted: Int64Column = begun[self.end] - begun[self.begin]
+        return np.minimum(np.maximum(counted - 1, 0), self.closed)
 
 
 def each_device(tables: ReclaimTables) -> Iterator[DeviceColumns]:

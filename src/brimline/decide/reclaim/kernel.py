@@ -54,8 +54,8 @@ def age_of(keys: Int64Column) -> Int64Column:
     return np.bitwise_and(keys, _AGE)
 
 
-def sums(sizes: Int64Column) -> Int64Column:
-    """``sums[i]`` is what stands before row i; one row longer than ``sizes``."""
+def sums(sizes: Int64Column | BoolColumn) -> Int64Column:
+    """``sums[i]`` is what stands before row i, or how many are true; one row longer than ``sizes``."""
     before = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=before[1:])
     return before

@@ -137,14 +137,16 @@ def device_plan(runs: LogRuns, taking: Taking) -> DevicePlan:
 
 
 def _hung_bytes(runs: LogRuns) -> Int64Column:
+    if not runs.columns.facts.policy.spares_transactions:
+        return np.zeros_like(runs.hung)
     kept = runs.columns.allocated(runs.stable, runs.hung)
     return np.where(runs.is_current & (runs.standing == ReclaimReason.CANDIDATE), kept, 0)
 
 
-def plan(tables: ReclaimTables) -> ReclaimPlan:
-    """``ValueError`` for tables that are out of order."""
+def plan(tables: ReclaimTables, *, is_explained: bool = True) -> ReclaimPlan:
+    """``ValueError`` for tables that are out of order. ``is_explained``: with the reason of every segment."""
     topics = TopicColumns(tables.topics)
-    reason = np.empty(len(tables.segments), dtype=np.uint8)
+    reason = np.empty(len(tables.segments) if is_explained else 0, dtype=np.uint8)
     logs = nothing_taken(len(tables.logs))
     devices = []
     for columns in each_device(tables):
@@ -153,7 +155,8 @@ def plan(tables: ReclaimTables) -> ReclaimPlan:
         if needed := short_of_reserve(runs, taking):
             runs = runs_of(columns, topics, yields=True)
             taking = taking_from(runs, needed)
-        reason[columns.segment_rows] = reasons(runs, taking)
+        if is_explained:
+            reason[columns.segment_rows] = reasons(runs, taking)
         write_outcomes(logs, runs, taking)
         devices.append(device_plan(runs, taking))
     return ReclaimPlan(reason=reason, logs=logs, devices=tuple(devices))

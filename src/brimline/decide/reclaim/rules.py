@@ -38,17 +38,22 @@ matter: they often differ because a pass has just been there, and what it marked
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from operator import lt
 
 import numpy as np
 
 from brimline.decide.reclaim.device import DeviceColumns
-from brimline.model.reclaim import USE_RETENTION, CleanupRules, ReclaimPolicy, TopicFacts, TopicTable
+from brimline.model.reclaim import USE_RETENTION, CleanupRules, ReclaimPolicy, RuleColumns, TopicFacts, TopicTable
 from brimline.model.reclaim_plan import ReclaimReason
 from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 REMOTE_LOG_METADATA = "__remote_log_metadata"
-_NOT_KNOWN = CleanupRules(deletes=False)
+_MOST_NAMES = 100_000
+"""Whose matches are remembered."""
+_BY_NAME = INTERNAL_TOPICS | {REMOTE_LOG_METADATA}
 
 
 class TopicColumns:
@@ -56,28 +61,21 @@ class TopicColumns:
 
     def __init__(self, topics: Sequence[TopicFacts]) -> None:
         table = TopicTable.of(topics)
-        self._names = table.names
-        # Thousands of topics share a handful of rules: each is looked at once.
-        rules = [*table.rules, None]
-        shared = {id(each): each for each in rules}
-        places = {key: place for place, key in enumerate(shared)}
-        row = np.fromiter((places[id(each)] for each in rules), dtype=np.int64, count=len(rules))
-        known = [each or _NOT_KNOWN for each in shared.values()]
-        limits = np.array([effective_retention(each) for each in known], dtype=np.int64)
-        self._rules, self._row = list(shared.values()), row
+        self._names, self._rules = table.names, table.rules
         self._by_policy: dict[tuple[object, ...], UInt8Column] = {}
         self.name_rank = _ranks(self._names)
-        self.retention_ms: Int64Column = limits[:, 0][row]
-        self.retention_bytes: Int64Column = limits[:, 1][row]
-        self.is_tiered: BoolColumn = np.array([each.is_tiered for each in known], dtype=np.bool_)[row]
-        self.is_copying: BoolColumn = np.array([_is_copying(each) for each in known], dtype=np.bool_)[row]
+        milliseconds, size = _retention(self._rules)
+        self.retention_ms: Int64Column = np.append(milliseconds, -1)
+        self.retention_bytes: Int64Column = np.append(size, -1)
+        self.is_tiered: BoolColumn = np.append(self._rules.is_known & self._rules.is_tiered, np.False_)
+        self.is_copying: BoolColumn = np.append(_is_copying(self._rules), np.False_)
 
     def protection(self, policy: ReclaimPolicy) -> UInt8Column:
         """Why a topic is never trimmed, or ``CANDIDATE``."""
         key = (policy.protected_topics, policy.spares_compacted, policy.spares_for_ever)
         if key not in self._by_policy:
-            of_rules = np.array([_of_rules(each, policy) for each in self._rules], dtype=np.uint8)[self._row]
-            codes = _protection(of_rules, self._names)
+            codes = np.append(_of_rules(self._rules, policy), np.uint8(ReclaimReason.TOPIC_UNKNOWN))
+            _protect_by_name(codes, self._names)
             self._protect_by_pattern(codes, policy.protected_topics)
             self._by_policy[key] = codes
         return self._by_policy[key]
@@ -87,59 +85,79 @@ class TopicColumns:
         yields[-1] = False  # no topic has no name
         rows = np.flatnonzero(yields)
         names = [self._names[row] for row in rows.tolist()]
-        for expression in map(re.compile, patterns):
-            matches = np.fromiter((expression.fullmatch(name) is not None for name in names), np.bool_, len(names))
-            codes[rows[matches]] = ReclaimReason.PROTECTED_TOPIC
+        for matches in map(_matches, patterns):
+            is_protected = np.array([matches[name] for name in names], dtype=np.bool_)
+            codes[rows[is_protected]] = ReclaimReason.PROTECTED_TOPIC
 
 
-def _protection(of_rules: UInt8Column, names: Sequence[str]) -> UInt8Column:
-    """Without the operator's patterns. Kafka's own topics are known by their names, whatever else is known."""
-    codes = of_rules.copy()
-    for row, name in enumerate(names):
-        if name in INTERNAL_TOPICS:
+class _Matches(dict[str, bool]):
+    """Whether a name as a whole matches; found once, since the brokers of a cluster share their topics."""
+
+    def __init__(self, pattern: str) -> None:
+        self._expression = re.compile(pattern)
+
+    def __missing__(self, name: str) -> bool:
+        if len(self) >= _MOST_NAMES:
+            self.clear()
+        found = self[name] = self._expression.fullmatch(name) is not None
+        return found
+
+
+_matches = lru_cache(maxsize=16)(_Matches)
+
+
+def _protect_by_name(codes: UInt8Column, names: Sequence[str]) -> None:
+    """Kafka's own topics are known by their names, whatever else is known."""
+    for row in [row for row, name in enumerate(names) if name in _BY_NAME]:
+        if names[row] in INTERNAL_TOPICS:
             codes[row] = ReclaimReason.INTERNAL_TOPIC
-        elif name == REMOTE_LOG_METADATA and codes[row] != ReclaimReason.INTERNAL_TOPIC:
+        elif codes[row] != ReclaimReason.INTERNAL_TOPIC:
             codes[row] = ReclaimReason.REMOTE_LOG_METADATA
+
+
+def _of_rules(rules: RuleColumns, policy: ReclaimPolicy) -> UInt8Column:
+    codes = np.full(len(rules.is_known), ReclaimReason.CANDIDATE, dtype=np.uint8)
+    # The strongest comes last.
+    codes[rules.is_for_ever & policy.spares_for_ever] = ReclaimReason.FOR_EVER
+    codes[~rules.deletes] = ReclaimReason.NO_CLEANUP_POLICY
+    codes[rules.is_tiered] = ReclaimReason.TIERED
+    codes[rules.compacts & policy.spares_compacted] = ReclaimReason.COMPACTED
+    codes[rules.compacts & ~rules.deletes] = ReclaimReason.COMPACT_ONLY
+    codes[rules.is_internal] = ReclaimReason.INTERNAL_TOPIC
+    codes[~rules.is_known] = ReclaimReason.TOPIC_UNKNOWN
     return codes
 
 
-def _of_rules(rules: CleanupRules | None, policy: ReclaimPolicy) -> ReclaimReason:
-    if rules is None:
-        return ReclaimReason.TOPIC_UNKNOWN
-    in_order = (
-        (rules.is_internal, ReclaimReason.INTERNAL_TOPIC),
-        (rules.compacts and not rules.deletes, ReclaimReason.COMPACT_ONLY),
-        (rules.compacts and policy.spares_compacted, ReclaimReason.COMPACTED),
-        (rules.is_tiered, ReclaimReason.TIERED),
-        (not rules.deletes, ReclaimReason.NO_CLEANUP_POLICY),
-        (rules.is_for_ever and policy.spares_for_ever, ReclaimReason.FOR_EVER),
-    )
-    return next((reason for applies, reason in in_order if applies), ReclaimReason.CANDIDATE)
-
-
+@lru_cache(maxsize=4096)  # thousands of partitions have a handful of rules
 def effective_retention(rules: CleanupRules) -> tuple[int, int]:
-    """Milliseconds and bytes that ordinary retention holds a local log to; -1 for no limit.
+    """Milliseconds and bytes that ordinary retention holds a local log to; -1 for no limit."""
+    milliseconds, size = _retention(RuleColumns.of([rules]))
+    return int(milliseconds[0]), int(size[0])
 
-    A tiered topic whose uploads go on is held to ``local.retention.*``, even with an empty ``cleanup.policy``.
-    """
+
+def _retention(rules: RuleColumns) -> tuple[Int64Column, Int64Column]:
+    """A tiered topic whose uploads go on is held to ``local.retention.*``, even with an empty ``cleanup.policy``."""
     is_copying = _is_copying(rules)
-    if not rules.deletes and (rules.compacts or not is_copying):
-        return -1, -1
-    milliseconds, size = rules.retention_ms, rules.retention_bytes
-    if is_copying:
-        if rules.local_retention_ms != USE_RETENTION:
-            milliseconds = rules.local_retention_ms
-        if rules.local_retention_bytes != USE_RETENTION:
-            size = rules.local_retention_bytes
-    return max(milliseconds, -1), max(size, -1)
+    is_limited = rules.is_known & (rules.deletes | (is_copying & ~rules.compacts))
+
+    def limit(whole: Int64Column, local: Int64Column) -> Int64Column:
+        kept = np.where(is_copying & (local != USE_RETENTION), local, whole)
+        return np.where(is_limited, np.maximum(kept, -1), -1)
+
+    return (
+        limit(rules.retention_ms, rules.local_retention_ms),
+        limit(rules.retention_bytes, rules.local_retention_bytes),
+    )
 
 
-def _is_copying(rules: CleanupRules) -> bool:
-    return rules.is_tiered and not rules.is_copy_disabled
+def _is_copying(rules: RuleColumns) -> BoolColumn:
+    return rules.is_known & rules.is_tiered & ~rules.is_copy_disabled
 
 
 def _ranks(names: Sequence[str]) -> Int64Column:
     """Each name's place among all different names; topic names are ASCII, so any language sorts them alike."""
+    if all(map(lt, names, islice(names, 1, None))):  # nearly always: so the scan has them
+        return np.append(np.arange(len(names)), -1)
     place = {name: position for position, name in enumerate(sorted(set(names)))}
     return np.array([*(place[name] for name in names), -1], dtype=np.int64)
 

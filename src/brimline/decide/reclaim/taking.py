@@ -4,6 +4,7 @@ Whatever a rule allows or forbids is a run of segments from the log's head or to
 numbers of segments, each counted from the head: up to there it is going, up to there it may be taken, and so on.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,9 +62,10 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = Fals
     going = going_runs(columns, topics)
     closed = np.maximum(columns.closed, going.until)
     below_watermark = np.maximum(columns.below_high_watermark, going.until)
-    stable = below_watermark
+    stable = hung = below_watermark
     if facts.policy.spares_transactions:
         stable = np.clip(columns.stable, going.until, below_watermark)
+        hung = np.clip(_older_than(columns, key, facts.now_ms - HANGING_MS), stable, below_watermark)
     old_enough = np.clip(stable if yields else _old_enough(columns, key), going.until, stable)
     beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
     return LogRuns(
@@ -73,7 +75,7 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = Fals
         removable=np.clip(beyond_minimum, going.until, old_enough),
         old_enough=old_enough,
         stable=stable,
-        hung=np.clip(_older_than(columns, key, facts.now_ms - HANGING_MS), stable, below_watermark),
+        hung=hung,
         below_watermark=below_watermark,
         closed=closed,
         key=key,
@@ -132,7 +134,8 @@ def _local_retention_bytes(columns: DeviceColumns, topics: TopicColumns, going: 
     return np.where(could_go, columns.allocated(going.until, np.maximum(until, going.until)), 0)
 
 
-_EMPTIED_BY_BROKER = (FolderKind.CURRENT, FolderKind.FUTURE, FolderKind.METADATA_LOG)
+_EMPTIED_BY_BROKER = np.zeros(len(FolderKind), dtype=np.bool_)
+_EMPTIED_BY_BROKER[[FolderKind.CURRENT, FolderKind.FUTURE, FolderKind.METADATA_LOG]] = True
 """Where a live broker removes its ``.deleted`` files. It does not know of a stray folder."""
 
 
@@ -200,7 +203,7 @@ def short_of_reserve(runs: LogRuns, taking: Taking) -> int:
 
 def deleted_bytes(columns: DeviceColumns) -> Int64Column:
     """Of every log: the ``.deleted`` files that the broker removes."""
-    return np.where(np.isin(columns.logs.kind, _EMPTIED_BY_BROKER), columns.logs.deleted_bytes, 0)
+    return np.where(_EMPTIED_BY_BROKER[columns.logs.kind], columns.logs.deleted_bytes, 0)
 
 
 def folder_bytes(columns: DeviceColumns) -> Int64Column:
@@ -217,19 +220,21 @@ def _oldest(runs: LogRuns, excess: int, *, is_limited: bool = True) -> tuple[Int
     age, rank = kernel.age_of(runs.key[rows]), _ranks(runs)[log]
     is_needed = kernel.cut_oldest(age, rank, sizes, excess).reaching()
     needed = np.bincount(log[is_needed], minlength=len(columns.logs))
-    limit = _cycle_limit(columns.facts, int(sizes[kernel.cut_oldest(age, rank, sizes, 1).reaching()].sum()))
-    if not is_limited or limit is None or int(sizes[is_needed].sum()) <= limit:
+    if not is_limited:
+        return needed, needed
+    limit = _cycle_limit(columns.facts, lambda: int(sizes[kernel.cut_oldest(age, rank, sizes, 1).reaching()].sum()))
+    if limit is None or int(sizes[is_needed].sum()) <= limit:
         return needed, needed
     is_taken = kernel.cut_oldest(age, rank, sizes, limit + 1).below()
     return np.bincount(log[is_taken], minlength=len(columns.logs)), needed
 
 
-def _cycle_limit(facts: DeviceFacts, oldest_bytes: int) -> int | None:
+def _cycle_limit(facts: DeviceFacts, oldest_bytes: Callable[[], int]) -> int | None:
     """``oldest_bytes``: of the first segment with any."""
     policy = facts.policy
     limits = [] if policy.max_bytes_per_cycle is None else [policy.max_bytes_per_cycle]
     if policy.max_percent_per_cycle is not None and facts.total_bytes is not None:
-        limits.append(max(facts.total_bytes * policy.max_percent_per_cycle // 100, oldest_bytes))
+        limits.append(max(facts.total_bytes * policy.max_percent_per_cycle // 100, oldest_bytes()))
     return min(limits, default=None)
 
 

@@ -18,7 +18,6 @@ from brimline.model.reclaim import TopicTable
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan
 from brimline.model.scan import Int64Column
 
-_MS = pa.timestamp("ms", tz="UTC")
 AT = pa.timestamp("us", tz="UTC")
 SNAPSHOT_UNUSABLE = "snapshot-unusable"
 """Beside the labels of ``DeviceOutcome``: no device of the broker could be planned for; ``failure`` says why."""
@@ -61,10 +60,10 @@ PLAN_ROWS = pa.schema(
 def plan_rows(broker: BrokerSnapshot) -> pa.RecordBatch:
     if not broker.tables.devices:
         return pa.RecordBatch.from_pylist([], schema=PLAN_ROWS)
-    planned = plan(broker.tables)
+    planned = plan(broker.tables, is_explained=False)
     log, device = _rows(broker, planned)
     header = broker.header
-    at = pa.scalar(header.taken_at_ms, pa.int64()).cast(_MS).cast(AT)
+    at = pa.scalar(header.taken_at_ms * 1000, AT)
     same = (header.cluster_id, header.broker_id, header.snapshot_id, at, None)
     columns = [
         *(pa.repeat(pa.scalar(value, field.type), len(log)) for value, field in zip(same, PLAN_ROWS, strict=False)),
@@ -104,10 +103,10 @@ def _rows(broker: BrokerSnapshot, planned: ReclaimPlan) -> tuple[Int64Column, In
 
 def _device_columns(broker: BrokerSnapshot, planned: ReclaimPlan, device: Int64Column) -> list[pa.Array]:
     facts, plans = broker.tables.devices, planned.devices
-    rows = pa.array(device)
+    rows = device.tolist()
 
     def of_devices(values: Sequence[str | int | None] | Sequence[Sequence[str]], kind: pa.DataType) -> pa.Array:
-        return pa.array(values, type=kind).take(rows)
+        return pa.array([values[row] for row in rows], type=kind)
 
     figures = [(fact.total_bytes, *_figures(each)) for fact, each in zip(facts, plans, strict=True)]
     return [
@@ -157,6 +156,6 @@ def _trim_columns(broker: BrokerSnapshot, planned: ReclaimPlan, log: Int64Column
         of_logs(outcomes.new_log_start_offset),
         of_logs(outcomes.taken_segments),
         of_logs(outcomes.taken_bytes),
-        of_logs(outcomes.oldest_ms).cast(_MS).cast(AT),
-        of_logs(outcomes.newest_ms).cast(_MS).cast(AT),
+        of_logs(outcomes.oldest_ms * 1000).view(AT),
+        of_logs(outcomes.newest_ms * 1000).view(AT),
     ]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from brimline.model.quantities import parse_bytes
-from brimline.model.reclaim import CleanupRules, ReclaimTables, TopicFacts
+from brimline.model.reclaim import ReclaimTables, TopicTable
 
 _SPAN = re.compile(r"(\d{1,9})\s*(ms|s|m|h|d)")
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -21,11 +21,6 @@ class RetentionRule:
     retention_bytes: int | None = None
     retention_ms: int | None = None
 
-    def applied(self, rules: CleanupRules) -> CleanupRules:
-        size = rules.retention_bytes if self.retention_bytes is None else self.retention_bytes
-        milliseconds = rules.retention_ms if self.retention_ms is None else self.retention_ms
-        return replace(rules, retention_bytes=size, retention_ms=milliseconds)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
@@ -38,7 +33,7 @@ class WhatIf:
 
     def applied(self, tables: ReclaimTables) -> ReclaimTables:
         """The tables as they would be under these rules."""
-        topics = tuple(self._topic(topic) for topic in tables.topics)
+        topics = self._topics(TopicTable.of(tables.topics)) if self.retention else tables.topics
         if self.ceiling_percent is None:
             return replace(tables, topics=topics)
         devices = tuple(
@@ -47,12 +42,16 @@ class WhatIf:
         )
         return replace(tables, topics=topics, devices=devices)
 
-    def _topic(self, topic: TopicFacts) -> TopicFacts:
-        """The last rule that matches counts. Of a topic whose configuration is not known nothing can be changed."""
-        rules = [rule for rule in self.retention if rule.pattern.fullmatch(topic.name)]
-        if not rules or topic.rules is None:
-            return topic
-        return replace(topic, rules=rules[-1].applied(topic.rules))
+    def _topics(self, topics: TopicTable) -> TopicTable:
+        """The last rule that matches counts, and of it what it says. What is not known stays so."""
+        milliseconds, size = topics.rules.retention_ms.copy(), topics.rules.retention_bytes.copy()
+        for row, name in enumerate(topics.names):
+            rule = next((each for each in reversed(self.retention) if each.pattern.fullmatch(name)), None)
+            if rule is not None and rule.retention_ms is not None:
+                milliseconds[row] = rule.retention_ms
+            if rule is not None and rule.retention_bytes is not None:
+                size[row] = rule.retention_bytes
+        return TopicTable(topics.names, replace(topics.rules, retention_ms=milliseconds, retention_bytes=size))
 
 
 def parse_retention(text: str) -> RetentionRule:
