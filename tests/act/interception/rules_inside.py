@@ -131,6 +131,11 @@ def as_another_user() -> Iterator[None]:
         os.seteuid(0)
 
 
+def kill_helper() -> None:
+    (helper,) = shown("pgrep", "-P", str(os.getpid()), "-f", "interception.helper").split()
+    os.kill(int(helper), signal.SIGKILL)
+
+
 def main() -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     away = other_machine()
@@ -261,7 +266,15 @@ def main() -> None:
     rules.open(own, [])
     rules.close()
     assert switch.read_text().strip() == "1"
+    rules.open(own, [])
+    kill_helper()
+    with suppress(InterceptionFailed):
+        rules.close()
+        raise AssertionError("a helper that is gone answered")
+    rules.close()
+    assert switch.read_text().strip() == "1", "also where the one that found it on was killed"
     switch.write_text("0")
+    assert laid() == before
     for wrong in ({22: 40001}, {PORT: 22}):
         with suppress(InterceptionFailed):
             rules.open(wrong, [])
@@ -270,8 +283,7 @@ def main() -> None:
     # Whoever kills the helper removes its rules; the next one sweeps the rest.
     rules.open(own, [])
     rules.say(armed=True, held=True)
-    (helper,) = shown("pgrep", "-P", str(os.getpid()), "-f", "interception.helper").split()
-    os.kill(int(helper), signal.SIGKILL)
+    kill_helper()
     eventually(lambda: "brimline" not in shown("nft", "list", "ruleset"))
     with suppress(InterceptionFailed):
         rules.say(armed=True, held=True)

@@ -51,7 +51,6 @@ class HeldRules:
         self._aside: Aside | None = None
         self._ports: Collection[int] = ()
         self._is_made = False
-        self._is_switch_ours = True
         self._turns_fetches = False
         self._nftables = Nftables()
         self._sockets = SocketDiagnosis()
@@ -82,7 +81,7 @@ class HeldRules:
             before = removed(self._open.node_id) if self._is_made else ""
             self._nftables.run(before + made(wanted))
             self._aside, self._ports, self._is_made = wanted, tuple(wanted.ports), True
-            self._is_switch_ours = routes.lay()
+            routes.lay()
         return {}
 
     def say(self, *, armed: bool, held: bool, fetches: bool) -> Json:
@@ -111,7 +110,7 @@ class HeldRules:
         marked = [each for each in self._sockets.at({_ANY_PORT}) if each.mark in _MARKS]
         is_alone = _ANY_TABLE not in self._nftables.run("list tables")
         if is_alone and not marked:
-            routes.sweep(restore_switch=self._is_switch_ours)
+            routes.sweep()
         return {"left": sum(each.own_port in self._ports for each in marked), "is_used": is_alone and bool(marked)}
 
     @property

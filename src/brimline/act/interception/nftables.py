@@ -1,7 +1,6 @@
 """libnftables, which comes with ``nft``: one context, and so one netlink socket, to which the table belongs."""
 
 import ctypes
-import ctypes.util
 from pathlib import Path
 
 from brimline.model import BrimlineError

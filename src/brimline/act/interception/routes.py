@@ -16,48 +16,59 @@ TABLE = 25202
 _MARKS = f"{hex(MARK)}/0xfffffffe"
 """``MARK`` and ``FETCH_MARK``, which differ in the last bit."""
 _FAMILIES = ("-4", "-6")
+_OURS, _THEIRS = "boot", "static"
+"""Who has the switch on. A route has room for such a word, and outlives the process that made it."""
 _SWITCH = "net.ipv4.tcp_fwmark_accept"
 _INHERITED = Path("/proc/sys", *_SWITCH.split("."))
 _PATIENCE_SECONDS = 10
 
 
-def lay() -> bool:
-    """Again is no harm. ``False``: somebody else has the switch on, and it stays so in the end."""
-    were_here = _is_laid("-4")
+def lay() -> None:
+    """Again is no harm. A switch that somebody else has on stays on: the route says so to whoever sweeps."""
+    is_on = _INHERITED.read_text().strip() == "1"
+    is_theirs = _is_switch_theirs() if _is_laid("-4") else is_on
+    origin = _THEIRS if is_theirs else _OURS
     for family in _FAMILIES:
         if family == "-6" and not Path("/proc/net/if_inet6").exists():
             continue
         if not _is_laid(family):
             _ip(family, "rule", "add", "fwmark", _MARKS, "lookup", str(TABLE))
-        _ip(family, "route", "replace", "local", "default", "dev", "lo", "table", str(TABLE))
-    if _INHERITED.read_text().strip() == "1":
-        return were_here
+        _ip(family, "route", "replace", "local", "default", "dev", "lo", "table", str(TABLE), "proto", origin)
+    if is_on:
+        return
     try:
         _INHERITED.write_text("1")
     except OSError as error:
         raise InterceptionFailed(
             f"{_INHERITED} cannot be set ({error.strerror}); in a container start it with --sysctl {_SWITCH}=1"
         ) from error
-    return True
 
 
-def sweep(*, restore_switch: bool) -> None:
+def sweep() -> None:
     """Nothing where nothing of ours is."""
     if not _is_laid("-4"):
         return
+    is_theirs = _is_switch_theirs()
     for family in _FAMILIES:
         with suppress(InterceptionFailed):
             while _is_laid(family):
                 _ip(family, "rule", "del", "fwmark", _MARKS, "lookup", str(TABLE))
         with suppress(InterceptionFailed):
             _ip(family, "route", "flush", "table", str(TABLE))
-    if restore_switch:
+    if not is_theirs:
         with suppress(OSError):
             _INHERITED.write_text("0")
 
 
 def _is_laid(family: str) -> bool:
     return f"lookup {TABLE}" in _ip(family, "rule", "list")
+
+
+def _is_switch_theirs() -> bool:
+    try:
+        return f"proto {_THEIRS}" in _ip("-4", "route", "show", "table", str(TABLE))
+    except InterceptionFailed:  # there is a rule and no route
+        return False
 
 
 def _ip(*words: str) -> str:

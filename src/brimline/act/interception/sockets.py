@@ -64,9 +64,6 @@ class SocketDiagnosis:
         self._netlink.bind((0, 0))
         self._netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 
-    def close(self) -> None:
-        self._netlink.close()
-
     def at(self, ports: Collection[int]) -> list[Connected]:
         """All that have one of these ports at this end."""
         return [each for port in sorted(ports) for each in self._listed(port, 0)]
