@@ -30,7 +30,7 @@ def _page(path: tuple[str, ...]) -> Iterator[str]:
     yield f'.TH {_name(path).upper()} 1 "" "brimline {__version__}" "Brimline"'
     yield f".SH NAME\n{_name(path)} \\- {_text(_purpose(path))}"
     yield f".SH SYNOPSIS\n.nf\n{_text(parser.format_usage().removeprefix('usage: ').rstrip())}\n.fi"
-    yield f".SH DESCRIPTION\n{_text(description)}"
+    yield f".SH DESCRIPTION\n{_described(description)}"
     options = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     yield ".SH OPTIONS"
     for action in options:
@@ -71,6 +71,12 @@ def _parts(epilog: str) -> Iterator[tuple[str, str]]:
     pieces = _HEADING.split(epilog)
     for heading, body in zip(pieces[1::2], pieces[2::2], strict=True):
         yield heading, body.rstrip()
+
+
+def _described(text: str) -> str:
+    """Paragraphs, and a list where lines are a word and what it means."""
+    listed = re.sub(r"^  (\S+(?: \S+)*)  +(?=\S)", r".TP\n\1\n", _text(text), flags=re.MULTILINE)
+    return listed.replace("\n\n", "\n.PP\n")
 
 
 def _text(text: str) -> str:

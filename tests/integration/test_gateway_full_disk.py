@@ -213,7 +213,7 @@ def test_observing_refuses_nothing_counts_what_it_would_and_changes_no_answer(sa
     assert state["refusals"] == []
     assert {(row["topic"], row["partition"], row["client"]) for row in state["wouldHaveRefused"]} == {
         ("seen", 0, "unknown"),
-        ("seen", 0, "producer-1 (apache-kafka-java 4.3.1)"),
+        ("seen", 0, "java-4.3.1 (apache-kafka-java 4.3.1)"),
     }
     assert "would refuse" in running.log.read_text()
 
