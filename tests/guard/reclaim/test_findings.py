@@ -188,18 +188,24 @@ def test_every_brake_is_said() -> None:
     ]
 
 
-def test_a_file_with_a_ceiling_and_no_policy_gets_a_line_with_every_changed_default() -> None:
+def test_a_file_with_a_ceiling_and_no_policy_gets_a_line_for_every_changed_default() -> None:
     bare, one_set, said_so = (
         config(CEILING_ALONE + NO_FENCE + added)
         for added in ("", "brimline.reclaim.min.retention.ms=0\n", "brimline.reclaim.policy=careful\n")
     )
     ruled = [key.name for key in keys.KEYS if key.kip_61 is not None]
 
-    (line,) = changed_defaults(bare)
-    assert all(f" {name.removeprefix('brimline.reclaim.')}=" in line for name in ruled)
-    assert " min.retention.ms=86400000 (KIP-61: 0)" in line
-    assert "min.retention.ms=" not in "".join(changed_defaults(one_set))
+    *lines, last = changed_defaults(bare)
+    assert [line.split()[0] for line in lines] == ruled
+    assert [line.split()[0] for line in changed_defaults(one_set)][:-1] == [
+        name for name in ruled if name != "brimline.reclaim.min.retention.ms"
+    ]
     assert list(changed_defaults(said_so)) == list(changed_defaults(config())) == []
+    assert lines[0] == "brimline.reclaim.min.retention.ms is 86400000 by default (before: 0)"
+    assert last == (
+        f"brimline.reclaim.policy=careful accepts these {len(ruled)} defaults and ends these lines; "
+        "brimline.reclaim.policy=kip-61 sets the values of before"
+    )
     assert set(changed_defaults(bare)) <= set(said(list(explain_ceiling(bare, disks(bare))), Weight.NOTE))
 
 

@@ -170,24 +170,21 @@ def _brakes_without_ceiling(config: GuardConfig) -> Iterator[Finding]:
         )
 
 
-_PREFIX = "brimline.reclaim."
-
-
 def changed_defaults(config: GuardConfig) -> Iterator[str]:
-    """One line with every default that is not the KIP's, if a ceiling is set and no policy: perhaps before the policies
-    were there."""
-    policy = keys.RECLAIM_POLICY.name
-    if not config.has_ceiling or not config.settings[policy].is_default:
+    """A line for every default that is not the KIP's, if a ceiling is set and no policy: perhaps before the
+    policies were there."""
+    if not config.has_ceiling or not config.settings[keys.RECLAIM_POLICY.name].is_default:
         return
-    changed = [
-        f"{key.name.removeprefix(_PREFIX)}={keys.shown_value(key.default)} (KIP-61: {keys.shown_value(key.kip_61)})"
-        for key in keys.KEYS
-        if key.kip_61 is not None and config.settings[key.name].is_default
-    ]
+    policy, changed = keys.RECLAIM_POLICY.name, 0
+    for key in keys.KEYS:
+        if key.kip_61 is not None and config.settings[key.name].is_default:
+            changed += 1
+            yield f"{key.name} is {keys.shown_value(key.default)} by default (before: {keys.shown_value(key.kip_61)})"
     if changed:
+        these = "this default" if changed == 1 else f"these {changed} defaults"
         yield (
-            f"{policy} is not set, so these defaults of {_PREFIX}* apply: {', '.join(changed)}; "
-            f"{policy}={keys.CAREFUL} accepts them, {policy}={keys.KIP_61} sets the KIP's values"
+            f"{policy}={keys.CAREFUL} accepts {these} and ends these lines; "
+            f"{policy}={keys.KIP_61} sets the values of before"
         )
 
 
