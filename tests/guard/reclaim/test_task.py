@@ -354,6 +354,22 @@ def test_a_device_that_crosses_its_ceiling_is_not_kept_waiting(broker: SmallBrok
     assert broker.requests
 
 
+def test_a_device_that_was_emptied_is_not_called_stuck_until_the_next_cycle(
+    broker: SmallBroker, guarded: Guarded
+) -> None:
+    broker.used_elsewhere = int(TOTAL * 0.45)
+    with_policy(guarded, ReclaimPolicy(ceiling_percent=40))
+    guarded.run(30)
+    broker.retention_pass()
+    guarded.run(120)
+    guarded.see_disks()
+    stuck = guarded.run(1)
+    broker.used_elsewhere = 0
+    guarded.see_disks()
+
+    assert (stuck.doing, guarded.run(1).doing) == (Doing.STUCK, Doing.UNDER_CEILING)
+
+
 def test_what_one_cycle_may_take_is_for_an_interval(broker: SmallBroker, guarded: Guarded) -> None:
     """However often the device goes above its ceiling and below it meanwhile."""
     with_policy(guarded, ReclaimPolicy(ceiling_percent=50, max_bytes_per_cycle=2 * (LOG_BYTES + 10_000)))

@@ -111,11 +111,11 @@ class ReclaimTask:
         """``None`` where another log dir speaks for the device, and before the first step."""
 
     def decided(self, disks: DiskReport) -> None:
-        """From the disks' thread; returns at once. A device that crosses its ceiling is not kept waiting."""
+        """From the disks' thread; returns at once. A device that crosses its ceiling, up or down, is looked at soon."""
         self._disks = disks
         volume = self._volume()
         is_above = volume is not None and _is_above(volume.reading, self._settings())
-        if is_above and not self._was_above:
+        if is_above != self._was_above:
             self._is_urgent = True
             self._wake()
         self._was_above = is_above
