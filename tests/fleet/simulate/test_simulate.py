@@ -16,6 +16,7 @@ from brimline.fleet.simulate.broker import simulated_rows
 from brimline.fleet.simulate.simulate import Simulation, rows_of, simulation
 from brimline.fleet.simulate.state import first_day, inflow, next_day
 from brimline.fleet.simulate.what_if import WhatIf, parse_retention
+from brimline.fleet.simulate.words import age_then
 from brimline.landing.writer import encode
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy, ReclaimTables
 from tests.decide.reclaim.worlds import worlds
@@ -195,6 +196,17 @@ def test_replicas_come_together_by_topic(found: Simulation) -> None:
     assert topic.oldest_ms is not None
     assert topic.oldest_ms_at_end is not None
     assert topic.oldest_ms_at_end > topic.oldest_ms, "what one guard trims is gone for all replicas"
+
+
+@pytest.mark.parametrize(("retention", "then"), [("orders=6h", "under 24 h"), ("orders=3d", "3 days to 4 days")])
+def test_what_the_last_day_left_is_not_called_younger_than_a_step_can_tell(
+    tmp_path: Path, retention: str, then: str
+) -> None:
+    what_if = WhatIf(retention=(parse_retention(retention),), days=4)
+    file = write_snapshot(tmp_path, header_of(broker=1), sections_of(daily(600, policy=NO_CEILING)))
+    found = simulation(what_if, rows_locally([file], rows_of(what_if)))
+
+    assert age_then(found, found.topics[0]) == then
 
 
 def test_devices_stand_alone_and_an_unusable_snapshot_is_named(found: Simulation) -> None:

@@ -82,8 +82,10 @@ def age_at(now_ms: int | None, made_ms: int | None) -> str:
 def age_then(found: Simulation, topic: TopicOutcome) -> str:
     """Within a day: what came in a step is as old as its end, and went with it."""
     end, made = _end(found), topic.oldest_ms_at_end
-    if not found.what_if.days or end is None or made is None or end - made < _DAY_MS:
+    if not found.what_if.days or end is None or made is None:
         return age_at(end, made)
+    if end - made < _DAY_MS:  # only the last step is left
+        return f"under {human_span(_DAY_MS / 1000)}"
     return f"{age_at(end - _DAY_MS, made)} to {age_at(end, made)}"
 
 
