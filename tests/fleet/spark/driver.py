@@ -1,14 +1,17 @@
-"""A driver that ends itself: ``python -m tests.fleet.spark.driver LANDING WAREHOUSE MASTER JOBS [TABLE before|after]``.
+"""A driver that ends itself: ``python -m tests.fleet.spark.driver LANDING WAREHOUSE MASTER JOBS [WRITES]``.
 
-A round with the ingest and some jobs (names with commas, or ``all``). Right before or after the write of TABLE it is
-killed, by the signal that nothing can catch. ARCHIVES in the environment is sent to the executors.
+A round with the ingest and some jobs (names with commas, or ``all``). Right behind so many writes, of tables and of the
+ingest's memory, it is killed by the signal that nothing can catch. In the environment: FILES_PER_BATCH, and
+ARCHIVES for the executors.
 """
 
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from unittest.mock import patch
 
+from brimline.fleet.ingest import memory
 from brimline.fleet.jobs.jobs import JOBS
 from brimline.fleet.jobs.run import run_round
 from brimline.fleet.session.progress import Lines, Progress
@@ -17,11 +20,27 @@ from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFile
 from brimline.fleet.tables.run_lock import only_run
 from brimline.fleet.tables.warehouse import BatchName, Warehouse
+from brimline.landing.place import LandingPlace
 from tests.fleet.landed import ROUND_NOW
 from tests.waiting import PATIENCE_SECONDS
 
-FILES_PER_BATCH = 2
+FILES_PER_BATCH = int(os.environ.get("FILES_PER_BATCH", "2"))
 ON_LOOPBACK = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
+
+
+class Death:
+    def __init__(self, writes: int | None) -> None:
+        self._left = writes
+
+    def write_done(self) -> None:
+        if self._left is None:
+            return
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+DEATH = Death(int(sys.argv[5]) if len(sys.argv) > 5 else None)
 
 
 class Mortal(Warehouse):
@@ -35,14 +54,14 @@ class Mortal(Warehouse):
         batch: BatchName | None = None,
         told: Mapping[str, str] | None = None,
     ) -> None:
-        _die(table, "before")
         super().commit(table, files, mode, batch, told)
-        _die(table, "after")
+        DEATH.write_done()
 
 
-def _die(table: Table, when: str) -> None:
-    if [table.value, when] == sys.argv[5:7]:
-        os.kill(os.getpid(), signal.SIGKILL)
+class MortalMemory(LandingPlace):
+    def put(self, name: str, data: bytes) -> None:
+        super().put(name, data)
+        DEATH.write_done()
 
 
 def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
@@ -50,7 +69,7 @@ def main(landing: str, warehouse: str, master: str, jobs: str) -> int:
         sent = {"spark.archives": os.environ["ARCHIVES"]} if "ARCHIVES" in os.environ else {}
         more = ON_LOOPBACK | sent if master.startswith("spark:") else {}
         settings = SessionSettings(master=master, cores=2, more=more, held=lock)
-        with spark_session(settings) as spark:
+        with spark_session(settings) as spark, patch.object(memory, "LandingPlace", MortalMemory):
             report = run_round(
                 spark,
                 landing,

@@ -1,9 +1,5 @@
 """From landed files to tables: everything once, whatever is wrong with some of it and wherever it is interrupted."""
 
-import io
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,21 +14,17 @@ from pyspark.sql import SparkSession
 
 from brimline.fleet.ingest.ingest import ingest
 from brimline.fleet.jobs.inputs import Inputs
-from brimline.fleet.jobs.jobs import JOBS, run_findings
-from brimline.fleet.jobs.run import run_round
+from brimline.fleet.jobs.jobs import run_findings
 from brimline.fleet.session.errors import JobFailed, LandingFailed
-from brimline.fleet.session.progress import Lines, Progress
 from brimline.fleet.tables.catalogue import Table
 from brimline.fleet.tables.data_files import DataFile
 from brimline.fleet.tables.manifest import newest, newest_of
-from brimline.fleet.tables.run_lock import only_run
 from brimline.fleet.tables.warehouse import BatchName, Warehouse
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.writer import encode
-from tests.fleet.landed import ROUND_NOW, broker, land, later, name_beside, put, with_column, with_header
+from tests.fleet.landed import broker, land, later, name_beside, put, with_column, with_header
 from tests.fleet.spark.conftest import CORES
 from tests.fleet.spark.tables import bronze, rows_of
-from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[3]
@@ -131,30 +123,6 @@ def test_a_batch_that_ended_anywhere_is_done_again_and_no_row_is_there_twice(
     ingest(spark, str(landing), Warehouse(place), tasks=CORES)
 
     assert bronze(spark, Warehouse(place)) == bronze(spark, undisturbed)
-
-
-@pytest.mark.long
-def test_a_driver_killed_in_the_ingest_and_in_a_job_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
-    """kill -9, really; at every other place in ``test_killed``."""
-    landing = tmp_path / "landing"
-    for number in range(3):
-        land(landing, broker(number, now=ROUND_NOW))
-    undisturbed, warehouse = Warehouse(str(tmp_path / "undisturbed")), Warehouse(str(tmp_path / "warehouse"))
-    job = next(job for job in JOBS if job.name is Table.VOLUME_PRESSURE)
-
-    for death in (("replicas", "after"), ("volume_pressure", "before")):
-        words = [str(landing), warehouse.place, "local[2]", job.name.value, *death]
-        killed = subprocess.run([sys.executable, "-m", "tests.fleet.spark.driver", *words], cwd=ROOT, check=False)
-        assert killed.returncode == -signal.SIGKILL
-    assert not warehouse.exists(job.name)
-    with only_run(warehouse.place, patience_seconds=PATIENCE_SECONDS):  # until the last one's JVM is gone
-        for each in (warehouse, undisturbed):
-            progress = Progress(Lines(io.StringIO()))
-            report = run_round(spark, str(landing), each, progress, tasks=CORES, now=ROUND_NOW, jobs=[job])
-            assert report.failures == {}
-
-    assert bronze(spark, warehouse) == bronze(spark, undisturbed)
-    assert rows_of(spark, warehouse, job.name) == rows_of(spark, undisturbed, job.name)
 
 
 @pytest.mark.long
