@@ -121,8 +121,8 @@ def _in_file(section: str, table: pa.Table, nulls: _Nulls) -> pa.Table:
 # By measurement, in files of 40,000 and of a million segments: the sizes of segments repeat, and a dictionary halves
 # them; offsets and times ascend, and differences beat what zstd finds by itself, at four times the speed of reading.
 # BYTE_STREAM_SPLIT would save another 6 %, but Spark's own reader does not know it for integers.
-# A fleet reads thousands of small files, and zstd has to be set up anew for each of their columns: with lz4 a file of
-# 10,000 segments is a tenth larger, read in half the time and written in three quarters of it.
+# A fleet reads thousands of small files, and zstd has to be set up for each of their columns: with lz4 a file of 10,000
+# segments is a tenth larger, and read and written with three quarters of the work.
 _REPEATING = frozenset({column_in_file(SEGMENTS, "log_bytes"), column_in_file(SEGMENTS, "allocated_bytes")})
 _DICTIONARY = [field.name for field in FILE_SCHEMA if pa.types.is_string(field.type) or field.name in _REPEATING]
 _DELTA = [field.name for field in FILE_SCHEMA if pa.types.is_integer(field.type) and field.name not in _REPEATING]
