@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from brimline.model import Reason
 from brimline.model.topic_use import Stays
+from brimline.sandbox.jars.lock import read_lock
 from scripts.reference import PAGES
 
 ROOT = Path(__file__).parent.parent
@@ -110,6 +112,17 @@ def test_the_readme_is_short() -> None:
     prose = re.sub(r"^```.*?^```|^\|.*?$", "", text, flags=re.MULTILINE | re.DOTALL)
 
     assert len(prose.split()) <= 1000
+
+
+def test_the_readme_names_every_kafka_package_and_extra() -> None:
+    text = (ROOT / "README.md").read_text()
+    rows = dict(re.findall(r"^\| (Kafka|packages|extras) \| (.*) \|$", text, re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = {re.split("[<>=]", each)[0] for each in project["dependencies"]}
+
+    assert set(re.findall(r"\d+\.\d+\.\d+", rows["Kafka"])) == set(read_lock())
+    assert set(rows["packages"].partition(".")[0].split(", ")) == required
+    assert set(re.findall(r"`\[(\w+)\]`", rows["extras"])) == set(project["optional-dependencies"])
 
 
 def test_every_reason_is_explained() -> None:

@@ -92,6 +92,15 @@ def test_doctor_for_programs(properties: Path, capsys: pytest.CaptureFixture[str
     assert problem["topic"] == "broker"
 
 
+def test_doctor_changes_no_file(properties: Path, tmp_path: Path) -> None:
+    properties.write_text(f"{properties.read_text()}brimline.state.dir={tmp_path / 'state'}\n")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+
+    main(["doctor", "--config", str(properties)])
+
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
 def test_a_report_has_versions_settings_and_findings_and_no_secret(
     properties: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -262,6 +262,10 @@ def test_no_secret_is_ever_shown() -> None:
     assert "hunter2" not in str(refused.value)
 
 
+def test_pages_are_for_this_machine_alone_by_default() -> None:
+    assert config().text(keys.METRICS_HOST) == "127.0.0.1"
+
+
 def test_jmx_is_off_without_a_port() -> None:
     assert config().jmx is None
 
