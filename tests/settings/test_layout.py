@@ -1,5 +1,8 @@
 """Which listeners the gateway stands in front of: clients' alone, and only where they are sent to it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from brimline.observe.client.config import SecurityProtocol
@@ -40,6 +43,16 @@ def test_a_client_listener_that_advertises_another_port_is_fronted() -> None:
     assert listener.upstream == Address(host="127.0.0.1", port=19092)
     assert (listener.has_client_tls, listener.has_broker_tls) == (False, False)
     assert not listener.sends_clients_past
+
+
+def test_the_readmes_example_puts_clients_behind_the_gateway() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    (example,) = re.findall(r"^```properties\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    read = config(example, "node.id=1\nprocess.roles=broker\nlog.dirs=/data/a\n")
+
+    assert (read.is_enforcing, read.warnings, read.layout.problems) == (True, (), ())
+    (listener,) = read.layout.fronted
+    assert (listener.name, str(listener.bind), str(listener.upstream)) == ("CLIENT", "*:9092", "127.0.0.1:19092")
 
 
 def test_one_that_advertises_the_port_it_is_bound_to_is_not() -> None:
