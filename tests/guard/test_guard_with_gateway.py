@@ -71,9 +71,7 @@ def test_what_is_full_is_leased_and_what_the_gateway_does_is_shown(
     gateway: FakeGateway, url: str, tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     eventually(lambda: "brimline_gateway_added_latency_seconds_count 16" in shown(url))
-    eventually(
-        lambda: main(["status", "--url", url]) == 3 and "refuses Produce for 1 log dir" in capsys.readouterr().out
-    )
+    eventually(lambda: main(["status", "--url", url]) == 3 and "FENCED" in capsys.readouterr().out)
 
     lease = next(told for told in gateway.told if told["op"] == "lease")
     ((log_dir, why),) = lease["full"].items()

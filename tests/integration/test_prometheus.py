@@ -77,7 +77,7 @@ EMPTY: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("Requests and closed connections", "closed: {{reason}}"): NO_GATEWAY,
         ("Used, ceiling and floor", "{{instance}} {{log_dir}} floor"): "the broker has not answered",
         ("Above the ceiling", "{{instance}} {{log_dir}} to be deleted"): "Empty until the first plan",
-        ("Above the ceiling", "{{instance}} {{log_dir}} going"): "Empty until the first plan",
+        ("Above the ceiling", "{{instance}} {{log_dir}} being deleted"): "Empty until the first plan",
         ("Above the ceiling", "{{instance}} {{log_dir}} not removable"): "Empty until the first plan",
         ("Full followers", "full"): NO_ANSWER,
         ("Not held back", "growing"): NO_ANSWER,

@@ -250,7 +250,9 @@ def test_a_ceiling_of_8_deletes_nothing_that_should_stay(sandbox: Sandbox, tmp_p
         said = running.log.read_text()
 
     assert "a ceiling below 10 % deletes almost everything; was 80 meant?" in said
-    assert said.count(" (KIP-61: ") == sum(key.kip_61 is not None for key in KEYS), "the defaults that changed"
+    assert said.count("by default (before: ") == sum(key.kip_61 is not None for key in KEYS), (
+        "the defaults that changed"
+    )
     assert {topic: segments(sandbox, topic) for topic in TOPICS} == before
 
 
