@@ -12,7 +12,7 @@ import pstats
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -27,8 +27,10 @@ from bench import fleet_result
 from bench.fleet_landing import files_in
 from bench.fleet_result import of_plan_rows
 from bench.fleet_tree import watched
+from brimline.fleet.planner.tasks import SnapshotFile
 
 WARM_PLANS = 2
+_FILES_AT_ONCE = 20
 Plan = Callable[[], pa.Table]
 Timed = Callable[[], Any]
 """Times end when the rows are here, in whatever form; ``Named`` makes a table of them afterwards."""
@@ -112,11 +114,16 @@ def _spark(folder: Path) -> Iterator[Plan]:
 
 @contextmanager
 def _pool(folder: Path) -> Iterator[Plan]:
-    from brimline.fleet.planner.rows import PLAN
-
     files = sorted(files_in(folder), key=lambda file: -file.segments)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        yield lambda: pa.Table.from_batches(list(pool.map(PLAN.of_file, files, chunksize=4)))
+        parts = [files[first : first + _FILES_AT_ONCE] for first in range(0, len(files), _FILES_AT_ONCE)]
+        yield lambda: pa.Table.from_batches([each for rows in pool.map(_planned, parts) for each in rows])
+
+
+def _planned(files: Sequence[SnapshotFile]) -> list[pa.RecordBatch]:
+    from brimline.fleet.planner.rows import PLAN
+
+    return list(PLAN.of_files(files))
 
 
 def profile(folder: Path) -> str:
@@ -125,11 +132,10 @@ def profile(folder: Path) -> str:
     from brimline.fleet.planner.rows import PLAN
 
     files = files_in(folder)
-    PLAN.of_file(files[0])
+    list(PLAN.of_files(files[:1]))
     profiler = cProfile.Profile(time.process_time)
     profiler.enable()
-    for file in files:
-        PLAN.of_file(file)
+    list(PLAN.of_files(files))
     profiler.disable()
     text = io.StringIO()
     pstats.Stats(profiler, stream=text).sort_stats("tottime").print_stats(25)

@@ -126,9 +126,11 @@ _NO_RULES = CleanupRules()
 class TopicTable(Sequence[TopicFacts]):
     """The same as columns, for those who have thousands and look at few."""
 
-    def __init__(self, names: Sequence[str], rules: RuleColumns) -> None:
+    def __init__(self, names: Sequence[str], rules: RuleColumns, lengths: Sequence[int] = ()) -> None:
         self.names = names
         self.rules = rules
+        self.lengths = lengths or (len(names),)
+        """Of the brokers whose topics these are. A name may stand in several of them."""
 
     @classmethod
     def of(cls, topics: Sequence[TopicFacts]) -> "TopicTable":

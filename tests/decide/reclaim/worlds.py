@@ -75,7 +75,6 @@ def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
         name="sda",
         total_bytes=_one(generator, [Bytes(total)] * 14 + [None]),
         usable_bytes=Bytes(total - used),
-        now_ms=NOW_MS,
         policy=ReclaimPolicy(
             ceiling_percent=ceiling,
             min_retention_ms=_one(generator, [0] * 14 + [5, 12, 2_000, 2_000, LONGEST]),
@@ -92,6 +91,7 @@ def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
             only_curable=_one(generator, [False, True, True]),
             spares_for_ever=_one(generator, [False, True]),
         ),
+        now_ms=NOW_MS - _one(generator, [0, 0, 0, 0, 1, 7]),
     )
 
 

@@ -1,13 +1,16 @@
 """Every reclaim scenario by way of a snapshot file: the same plan to the byte as from the tables in memory."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from brimline.decide.reclaim.plan import plan
-from brimline.fleet.planner.broker_snapshot import read_broker
+from brimline.fleet.planner.broker_snapshot import BrokerSnapshot, read_broker
 from brimline.fleet.planner.rows import PLAN, PLAN_ROWS, SNAPSHOT_UNUSABLE, plan_rows
 from brimline.fleet.planner.tasks import processes_for, rows_locally
 from brimline.landing.schema import SECTIONS, VOLUMES
@@ -48,7 +51,7 @@ def test_the_plan_from_a_file_is_the_plan_from_memory(world: ReclaimTables) -> N
     broker = read_broker(encode(header_of(), sections_of(tables)))
 
     assert plan(broker.tables).reason.tolist() == plan(tables).reason.tolist()
-    assert_is_plan_of(tables, plan_rows(broker).to_pylist())
+    assert_is_plan_of(tables, plan_rows([broker]).to_pylist())
 
 
 def test_a_file_that_is_gone_or_damaged_is_named_and_the_others_are_planned(tmp_path: Path) -> None:
@@ -65,6 +68,56 @@ def test_a_file_that_is_gone_or_damaged_is_named_and_the_others_are_planned(tmp_
     assert "truncated" in failures[2]
     assert "unreadable" in failures[3]
     assert_is_plan_of(scenario.tables, [row for row in rows if row["broker_id"] == 1])
+
+
+@given(st.lists(worlds, min_size=1, max_size=5))
+@settings(max_examples=60)
+def test_brokers_planned_at_once_have_the_plans_that_they_have_alone(several: list[ReclaimTables]) -> None:
+    brokers = [
+        read_broker(encode(header_of(broker=number), sections_of(with_unique_devices(each))))
+        for number, each in enumerate(several)
+    ]
+
+    assert plan_rows(brokers).to_pylist() == [row for broker in brokers for row in plan_rows([broker]).to_pylist()]
+
+
+def test_a_broker_that_cannot_be_planned_costs_no_other_its_plan(tmp_path: Path) -> None:
+    """Its device's time is beyond what a plan can count with, which is found only when it is planned."""
+    scenario = next(each for each in all_scenarios() if each.name == "over-the-ceiling")
+    beyond = [replace(device, now_ms=1 << 62) for device in scenario.tables.devices]
+    odd = replace(scenario.tables, devices=beyond)
+    files = [
+        write_snapshot(tmp_path, header_of(broker=number), sections_of(tables))
+        for number, tables in enumerate([scenario.tables, odd, scenario.tables])
+    ]
+    Path(files[2].path).write_bytes(b"damaged")
+
+    rows = pa.Table.from_batches(PLAN.of_files(files)).to_pylist()
+
+    failures = {row["broker_id"]: row["failure"] for row in rows if row["device_outcome"] == SNAPSHOT_UNUSABLE}
+    assert failures.keys() == {1, 2}
+    assert "outside of what a plan can count with" in failures[1]
+    assert_is_plan_of(scenario.tables, [row for row in rows if row["broker_id"] == 0])
+
+
+def test_files_with_few_segments_are_planned_at_once(tmp_path: Path) -> None:
+    sizes = [100_000, 31_072, 1, 200_000, 5]
+    asked = []
+
+    def of_brokers(brokers: Sequence[BrokerSnapshot]) -> pa.RecordBatch:
+        asked.append([broker.header.broker_id for broker in brokers])
+        return plan_rows(brokers)
+
+    files = [
+        replace(
+            write_snapshot(tmp_path, header_of(broker=number), sections_of(broker_of_one_log(700, [0, 10]))),
+            segments=size,
+        )
+        for number, size in enumerate(sizes)
+    ]
+    list(replace(PLAN, of_brokers=of_brokers).of_files(files))
+
+    assert asked == [[0, 1], [2], [3], [4]]
 
 
 def test_processes_give_the_same_rows(tmp_path: Path) -> None:

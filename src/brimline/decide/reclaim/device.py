@@ -1,31 +1,69 @@
-"""The part of the tables that belongs to one device, in rows of its own.
+"""The part of the tables that belongs to a few devices, in rows of its own.
 
-The logs of a device mostly stand together, as the guard walks its log dirs; then its columns are views, and planning
-for a fleet takes no more memory than for its largest device. Where they do not, they are copied together.
+Rules look at a log alone, so they are applied to all logs of several small devices at once: numpy's calls cost more
+than the rows of one broker. A large device has columns of its own, so planning for a fleet takes no more memory than
+for its largest device.
+
+The logs of a device mostly stand together, as the guard walks its log dirs; then its columns are views. Where they do
+not, they are copied together.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
 
 from brimline.decide.reclaim import kernel
-from brimline.model.reclaim import DeviceFacts, LogTable, ReclaimTables, SegmentTable
+from brimline.model.reclaim import DeviceFacts, LogTable, ReclaimPolicy, ReclaimTables, SegmentTable
 from brimline.model.scan import Int64Column
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeviceColumns:
-    """``segments`` are numbered from 0; log r owns those from ``begin[r]`` up to, not including, ``end[r]``."""
+    """``segments`` are numbered from 0; log r owns those from ``begin[r]`` up to, not including, ``end[r]``.
 
-    facts: DeviceFacts
+    Device d has the logs from ``until[d]`` up to, not including, ``until[d + 1]``.
+    """
+
+    devices: Sequence[DeviceFacts]
+    until: Int64Column
     log_rows: slice | Int64Column
     segment_rows: slice | Int64Column
     logs: LogTable
     segments: SegmentTable
     begin: Int64Column
     end: Int64Column
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """Of the only device."""
+        (facts,) = self.devices
+        return facts
+
+    def of_log(self, values: Sequence[int]) -> kernel.Each:
+        """Of every log what is said of its device: one number where all devices say the same."""
+        if all(value == values[0] for value in values):
+            return values[0] if values else 0
+        return np.repeat(np.array(values, dtype=np.int64), np.diff(self.until))
+
+    def of_policy(self, value: Callable[[ReclaimPolicy], int]) -> kernel.Each:
+        return self.of_log([value(facts.policy) for facts in self.devices])
+
+    @cached_property
+    def now_ms(self) -> kernel.Each:
+        return self.of_log([facts.now_ms for facts in self.devices])
+
+    @property
+    def logs_of(self) -> Iterator[slice]:
+        """Of each device."""
+        return map(slice, self.until[:-1].tolist(), self.until[1:].tolist())
+
+    def by_device(self, of_log: Int64Column) -> list[int]:
+        """Sums of the logs of each device."""
+        before = kernel.sums(of_log)[self.until]
+        found: list[int] = (before[1:] - before[:-1]).tolist()
+        return found
 
     def log_row(self, log: Int64Column) -> Int64Column:
         """Rows in the whole table."""
@@ -50,9 +88,11 @@ class DeviceColumns:
 
     def age_keys(self) -> Int64Column:
         """``kernel.monotone`` of every segment."""
-        facts, segments = self.facts, self.segments
-        tolerance = facts.policy.future_tolerance_ms
-        age = kernel.ages(segments.newest_timestamp_ms, segments.modified_ns, facts.now_ms, tolerance)
+        segments, tolerance = self.segments, self.of_policy(lambda policy: policy.future_tolerance_ms)
+        now, tolerance = (
+            each if isinstance(each, int) else np.repeat(each, self.count) for each in (self.now_ms, tolerance)
+        )
+        age = kernel.ages(segments.newest_timestamp_ms, segments.modified_ns, now, tolerance)
         return kernel.monotone(age, self.log_of_segment)
 
     @cached_property
@@ -93,25 +133,37 @@ class DeviceColumns:
 
 def each_device(tables: ReclaimTables) -> Iterator[DeviceColumns]:
     """In the order of the devices, those without logs too."""
+    return few_devices(tables, most_rows=-1)  # not even two that have nothing
+
+
+def few_devices(tables: ReclaimTables, most_rows: int = 1 << 17) -> Iterator[DeviceColumns]:
+    """The same, but devices that follow one another come together while they have few logs and segments."""
     logs = tables.logs
     order = np.argsort(logs.device, kind="stable")
     until = np.searchsorted(logs.device[order], np.arange(len(tables.devices) + 1))
     if until[0] != 0 or until[-1] != len(logs):
         raise ValueError("a log names a device that is not there")
-    for number, facts in enumerate(tables.devices):
-        yield _checked(_of_device(tables, facts, order[until[number] : until[number + 1]]))
+    held = kernel.sums(np.diff(logs.segments_begin)[order] + 1)[until].tolist()
+    first = 0
+    for end in range(1, len(tables.devices) + 1):
+        if end == len(tables.devices) or held[end + 1] - held[first] > most_rows:
+            rows = order[until[first] : until[end]]
+            yield _checked(_of_devices(tables, tables.devices[first:end], rows, until[first : end + 1] - until[first]))
+            first = end
 
 
 def columns_of_device(tables: ReclaimTables, device: int) -> DeviceColumns:
     rows = np.flatnonzero(tables.logs.device == device)
-    return _checked(_of_device(tables, tables.devices[device], rows))
+    return _checked(_of_devices(tables, tables.devices[device : device + 1], rows, np.array([0, len(rows)])))
 
 
-def _of_device(tables: ReclaimTables, facts: DeviceFacts, rows: Int64Column) -> DeviceColumns:
+def _of_devices(
+    tables: ReclaimTables, devices: Sequence[DeviceFacts], rows: Int64Column, until: Int64Column
+) -> DeviceColumns:
     begin, end = tables.logs.segments_begin[rows], tables.logs.segments_begin[rows + 1]
     log_rows: slice | Int64Column
     segment_rows: slice | Int64Column
-    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+    if len(rows) and (rows[1:] - rows[:-1] == 1).all():
         log_rows, segment_rows = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(begin[0]), int(end[-1]))
         begin, end = begin - segment_rows.start, end - segment_rows.start
     else:
@@ -119,7 +171,8 @@ def _of_device(tables: ReclaimTables, facts: DeviceFacts, rows: Int64Column) -> 
         end = np.cumsum(end - begin)
         begin = np.concatenate(([0], end[:-1])) if len(end) else end
     return DeviceColumns(
-        facts=facts,
+        devices=devices,
+        until=until,
         log_rows=log_rows,
         segment_rows=segment_rows,
         logs=LogTable(**{name: getattr(tables.logs, name)[log_rows] for name in _LOG_COLUMNS}),

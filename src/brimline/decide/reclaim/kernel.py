@@ -1,4 +1,4 @@
-"""The arithmetic of a reclaim plan over the segments of one device, as columns.
+"""The arithmetic of a reclaim plan over the segments of a few devices, as columns.
 
 Everything that a rule compares grows along a log: base offsets, the sum of sizes, and age, once it is made monotone. So
 a rule is not a look at every segment, but one binary search in every log, all logs at once. And the globally oldest
@@ -10,6 +10,7 @@ checked, because a packed key overflows silently.
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,8 @@ AGE_BITS = 43
 LOG_BITS = 20
 MOST_LOGS = 1 << LOG_BITS
 END_OF_TIME_MS = 1 << AGE_BITS
+Each: TypeAlias = int | Int64Column
+"""One number for all rows, or one for each."""
 _AGE = np.int64(END_OF_TIME_MS - 1)
 _BUCKET_BITS = 12
 _FEW = 2048
@@ -26,18 +29,23 @@ _EXACT_IN_FLOAT = 1 << 53
 _NS_PER_MS = 1_000_000
 
 
-def ages(newest_ms: Int64Column, modified_ns: Int64Column, now_ms: int, tolerance_ms: int) -> Int64Column:
+def ages(newest_ms: Int64Column, modified_ns: Int64Column, now_ms: Each, tolerance_ms: Each) -> Int64Column:
     """When the newest record of each segment was made, in milliseconds: the rule for every possible value.
 
     The largest timestamp, if it is one: not negative, and not later than ``now_ms`` by more than the tolerance.
     Otherwise the time of the last write, held between the epoch and now.
     """
-    if now_ms < 0 or now_ms + tolerance_ms >= END_OF_TIME_MS:
-        raise ValueError(f"the time {now_ms} ms is outside of what a plan can count with")
+    now = np.asarray(now_ms, dtype=np.int64)
+    latest = now + tolerance_ms
+    if now.min(initial=0) < 0 or latest.max(initial=0) >= END_OF_TIME_MS:
+        raise ValueError(
+            f"the time {now.min(initial=0)} to {now.max(initial=0)} ms is outside of what a plan can count with"
+        )
     age = newest_ms.copy()
     # As an unsigned number anything negative is larger than any time.
-    unbelievable = np.flatnonzero(age.view(np.uint64) > np.uint64(now_ms + tolerance_ms))
-    age[unbelievable] = np.clip(modified_ns[unbelievable] // _NS_PER_MS, 0, now_ms)
+    unbelievable = np.flatnonzero(age.view(np.uint64) > latest.view(np.uint64))
+    most = now[unbelievable] if now.ndim else now
+    age[unbelievable] = np.clip(modified_ns[unbelievable] // _NS_PER_MS, 0, most)
     return age
 
 

@@ -31,12 +31,13 @@ left out; it ends above the high watermark; a transaction is open below its end;
 within the minimum of bytes; it is taken, or what kept it from being taken.
 """
 
+from collections.abc import Iterator
 from dataclasses import fields
 
 import numpy as np
 
 from brimline.decide.reclaim import kernel
-from brimline.decide.reclaim.device import each_device
+from brimline.decide.reclaim.device import columns_of_device, few_devices
 from brimline.decide.reclaim.rules import TopicColumns
 from brimline.decide.reclaim.taking import (
     LogRuns,
@@ -60,20 +61,21 @@ _NOT_NEEDED = {
     DeviceOutcome.NO_CURE: ReclaimReason.NO_CURE,
 }
 _NOT_KNOWN = ("first_taken", "from_offset", "new_log_start_offset", "oldest_ms", "newest_ms")
-_AFTER_GOING, _BEFORE_ACTIVE = 3, -1
+_AFTER_GOING, _NOT_TAKEN, _BEFORE_ACTIVE = 3, 5, -1
 
 
 def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
     """Along a log the reasons stand in runs, in this order."""
     going = runs.going
     end_of_taken = going.until + taking.taken
+    not_needed = [_NOT_NEEDED.get(each.outcome, ReclaimReason.ENOUGH_TAKEN) for each in taking.devices]
     in_order = (
         (ReclaimReason.GOING_LOG_START, going.log_start),
         (ReclaimReason.GOING_RETENTION_BYTES, going.retention_bytes),
         (ReclaimReason.GOING_RETENTION_MS, going.retention_ms),
         (ReclaimReason.TAKEN, end_of_taken),
         (ReclaimReason.CYCLE_LIMIT, end_of_taken + taking.held_back),
-        (_NOT_NEEDED.get(taking.outcome, ReclaimReason.ENOUGH_TAKEN), runs.removable),
+        (ReclaimReason.ENOUGH_TAKEN, runs.removable),
         (ReclaimReason.MIN_RETENTION_BYTES, runs.old_enough),
         (ReclaimReason.MIN_RETENTION_MS, runs.stable),
         (ReclaimReason.OPEN_TRANSACTION, runs.below_watermark),
@@ -82,6 +84,7 @@ def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
     )
     codes = np.empty((len(runs.standing), len(in_order)), dtype=np.uint8)
     codes[:] = [code for code, _ in in_order]
+    codes[:, _NOT_TAKEN] = runs.columns.of_log(not_needed)
     left_out = np.flatnonzero(runs.is_current & (runs.standing != ReclaimReason.CANDIDATE))
     codes[left_out, _AFTER_GOING:_BEFORE_ACTIVE] = runs.standing[left_out, np.newaxis]
     no_replica = np.flatnonzero(~runs.is_current)
@@ -90,10 +93,10 @@ def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
     return np.repeat(codes.ravel(), lengths.ravel())
 
 
-def nothing_taken(logs: int) -> LogOutcomes:
+def _no_outcomes(logs: int) -> LogOutcomes:
     numbers = [field.name for field in fields(LogOutcomes) if field.name != "standing"]
-    columns = {name: np.full(logs, -1 if name in _NOT_KNOWN else 0, dtype=np.int64) for name in numbers}
-    return LogOutcomes(standing=np.zeros(logs, dtype=np.uint8), **columns)
+    columns = {name: np.empty(logs, dtype=np.int64) for name in numbers}
+    return LogOutcomes(standing=np.empty(logs, dtype=np.uint8), **columns)
 
 
 def write_outcomes(outcomes: LogOutcomes, runs: LogRuns, taking: Taking) -> None:
@@ -106,6 +109,8 @@ def write_outcomes(outcomes: LogOutcomes, runs: LogRuns, taking: Taking) -> None
     outcomes.taken_bytes[rows] = columns.allocated(going, going + taking.taken)
     outcomes.local_retention_bytes[rows] = runs.local_retention_bytes
     outcomes.hung_bytes[rows] = _hung_bytes(runs)
+    for name in _NOT_KNOWN:
+        getattr(outcomes, name)[rows] = -1
     trimmed = np.flatnonzero(taking.taken)
     first = (columns.begin + going)[trimmed]
     kept = first + taking.taken[trimmed]
@@ -118,26 +123,31 @@ def write_outcomes(outcomes: LogOutcomes, runs: LogRuns, taking: Taking) -> None
     outcomes.newest_ms[at] = kernel.age_of(runs.key[kept - 1])
 
 
-def device_plan(runs: LogRuns, taking: Taking) -> DevicePlan:
+def device_plans(runs: LogRuns, taking: Taking) -> Iterator[DevicePlan]:
     columns, going = runs.columns, runs.going.until
-    used, limit = columns.facts.used_bytes, columns.facts.limit_bytes
-    return DevicePlan(
-        outcome=taking.outcome,
-        used_bytes=None if used is None else Bytes(used),
-        limit_bytes=None if limit is None else Bytes(limit),
-        going=taking.going,
-        excess_bytes=None if taking.excess is None else Bytes(taking.excess),
-        removable_bytes=taking.removable_bytes,
-        taken_bytes=Bytes(int(columns.allocated(going, going + taking.taken).sum())),
-        taken_segments=int(taking.taken.sum()),
-        local_retention_bytes=Bytes(int(runs.local_retention_bytes.sum())),
-        hung_bytes=Bytes(int(_hung_bytes(runs).sum())),
-        wanted_bytes=Bytes(int(columns.allocated(going, going + taking.taken + taking.held_back).sum())),
-    )
+    of_logs = {
+        "taken_bytes": columns.allocated(going, going + taking.taken),
+        "taken_segments": taking.taken,
+        "local_retention_bytes": runs.local_retention_bytes,
+        "hung_bytes": _hung_bytes(runs),
+        "wanted_bytes": columns.allocated(going, going + taking.taken + taking.held_back),
+    }
+    figures = zip(*map(columns.by_device, of_logs.values()), strict=True)
+    for facts, excess, of_device in zip(columns.devices, taking.devices, figures, strict=True):
+        used, limit = facts.used_bytes, facts.limit_bytes
+        yield DevicePlan(
+            outcome=excess.outcome,
+            used_bytes=None if used is None else Bytes(used),
+            limit_bytes=None if limit is None else Bytes(limit),
+            going=excess.going,
+            excess_bytes=None if excess.bytes is None else Bytes(excess.bytes),
+            removable_bytes=excess.removable_bytes,
+            **dict(zip(of_logs, map(Bytes, of_device), strict=True)),
+        )
 
 
 def _hung_bytes(runs: LogRuns) -> Int64Column:
-    if not runs.columns.facts.policy.spares_transactions:
+    if runs.hung is runs.stable:  # nobody spares transactions
         return np.zeros_like(runs.hung)
     kept = runs.columns.allocated(runs.stable, runs.hung)
     return np.where(runs.is_current & (runs.standing == ReclaimReason.CANDIDATE), kept, 0)
@@ -147,16 +157,24 @@ def plan(tables: ReclaimTables, *, is_explained: bool = True) -> ReclaimPlan:
     """``ValueError`` for tables that are out of order. ``is_explained``: with the reason of every segment."""
     topics = TopicColumns(tables.topics)
     reason = np.empty(len(tables.segments) if is_explained else 0, dtype=np.uint8)
-    logs = nothing_taken(len(tables.logs))
-    devices = []
-    for columns in each_device(tables):
+    logs = _no_outcomes(len(tables.logs))
+    devices: list[DevicePlan] = []
+    for columns in few_devices(tables):
         runs = runs_of(columns, topics)
         taking = taking_from(runs)
-        if needed := short_of_reserve(runs, taking):
-            runs = runs_of(columns, topics, yields=True)
-            taking = taking_from(runs, needed)
-        if is_explained:
-            reason[columns.segment_rows] = reasons(runs, taking)
-        write_outcomes(logs, runs, taking)
-        devices.append(device_plan(runs, taking))
+        plans = list(device_plans(runs, taking))
+        _write(reason, logs, runs, taking)
+        for number, (facts, plan) in enumerate(zip(columns.devices, plans, strict=True)):
+            if needed := short_of_reserve(facts, plan.going, plan.taken_bytes):
+                runs = runs_of(columns_of_device(tables, len(devices) + number), topics, yields=True)
+                taking = taking_from(runs, needed)
+                (plans[number],) = device_plans(runs, taking)
+                _write(reason, logs, runs, taking)
+        devices.extend(plans)
     return ReclaimPlan(reason=reason, logs=logs, devices=tuple(devices))
+
+
+def _write(reason: UInt8Column, logs: LogOutcomes, runs: LogRuns, taking: Taking) -> None:
+    if len(reason):
+        reason[runs.columns.segment_rows] = reasons(runs, taking)
+    write_outcomes(logs, runs, taking)

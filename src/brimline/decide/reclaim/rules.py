@@ -39,12 +39,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from operator import lt
 
 import numpy as np
 
 from brimline.decide.reclaim.device import DeviceColumns
+from brimline.decide.reclaim.kernel import Each
 from brimline.model.reclaim import USE_RETENTION, CleanupRules, ReclaimPolicy, RuleColumns, TopicFacts, TopicTable
 from brimline.model.reclaim_plan import ReclaimReason
 from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
@@ -63,7 +64,7 @@ class TopicColumns:
         table = TopicTable.of(topics)
         self._names, self._rules = table.names, table.rules
         self._by_policy: dict[tuple[object, ...], UInt8Column] = {}
-        self.name_rank = _ranks(self._names)
+        self.name_rank = _ranks(self._names, table.lengths)
         milliseconds, size = _retention(self._rules)
         self.retention_ms: Int64Column = np.append(milliseconds, -1)
         self.retention_bytes: Int64Column = np.append(size, -1)
@@ -154,12 +155,19 @@ def _is_copying(rules: RuleColumns) -> BoolColumn:
     return rules.is_known & rules.is_tiered & ~rules.is_copy_disabled
 
 
-def _ranks(names: Sequence[str]) -> Int64Column:
-    """Each name's place among all different names; topic names are ASCII, so any language sorts them alike."""
+def _ranks(names: Sequence[str], lengths: Sequence[int]) -> Int64Column:
+    """Each name's place among those of its broker: no two brokers share a device, and only there it is compared."""
+    ends = [0, *accumulate(lengths)]
+    parts = [_ranks_of_broker(names[begin:end]) for begin, end in pairwise(ends)]
+    return np.concatenate([*parts, [-1]])
+
+
+def _ranks_of_broker(names: Sequence[str]) -> Int64Column:
+    """Among all different names; topic names are ASCII, so any language sorts them alike."""
     if all(map(lt, names, islice(names, 1, None))):  # nearly always: so the scan has them
-        return np.append(np.arange(len(names)), -1)
+        return np.arange(len(names), dtype=np.int64)
     place = {name: position for position, name in enumerate(sorted(set(names)))}
-    return np.array([*(place[name] for name in names), -1], dtype=np.int64)
+    return np.array([place[name] for name in names], dtype=np.int64)
 
 
 _NS_PER_MS = 1_000_000
@@ -190,7 +198,7 @@ def going_runs(columns: DeviceColumns, topics: TopicColumns, *, reaches_all: boo
     return GoingRuns(log_start=by_log_start, retention_bytes=by_bytes, retention_ms=by_ms)
 
 
-def beyond_bytes(columns: DeviceColumns, kept: Int64Column) -> Int64Column:
+def beyond_bytes(columns: DeviceColumns, kept: Each) -> Int64Column:
     """How many segments may leave each log's head so that at least ``kept`` bytes of it are left."""
     sums = columns.log_bytes_before
     return np.asarray(np.searchsorted(sums, sums[columns.end] - kept, side="right") - 1 - columns.begin, dtype=np.int64)
@@ -233,7 +241,7 @@ def _beyond_ms(columns: DeviceColumns, retention: Int64Column, after: Int64Colum
     if len(without):
         timestamp = timestamp.copy()
         timestamp[without] = segments.modified_ns[without] // _NS_PER_MS
-    too_young = np.where(is_limited, columns.facts.now_ms - retention, np.iinfo(np.int64).min)
+    too_young = np.where(is_limited, columns.now_ms - retention, np.iinfo(np.int64).min)
     staying = np.flatnonzero(timestamp >= too_young[columns.log_of_segment])
     first = np.searchsorted(staying, columns.begin + after)
     return np.append(staying, len(timestamp))[first] - columns.begin

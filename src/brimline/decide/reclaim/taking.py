@@ -1,10 +1,10 @@
-"""How much of each log is taken: what the rules allow of it, and the oldest of that until the device's excess is gone.
+"""How much of each log is taken: what the rules allow of it, and the oldest of that until its device's excess is gone.
 
 Whatever a rule allows or forbids is a run of segments from the log's head or to its end, so a log is described by a few
 numbers of segments, each counted from the head: up to there it is going, up to there it may be taken, and so on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from brimline.decide.reclaim import kernel
 from brimline.decide.reclaim.device import DeviceColumns
 from brimline.decide.reclaim.rules import GoingRuns, TopicColumns, beyond_bytes, going_runs
 from brimline.model import Bytes
-from brimline.model.reclaim import HANGING_MS, DeviceFacts, Views
+from brimline.model.reclaim import HANGING_MS, DeviceFacts, ReclaimPolicy, Views
 from brimline.model.reclaim_plan import DeviceOutcome, Going, ReclaimReason
 from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
 
@@ -57,15 +57,15 @@ class LogRuns:
 
 def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = False) -> LogRuns:
     """``yields``: without the minimum of age, since the device is down to its last reserve."""
-    facts, key = columns.facts, columns.age_keys()
+    key, spares = columns.age_keys(), columns.of_policy(_spares_transactions)
     standing = _standing(columns, topics)
     going = going_runs(columns, topics)
     closed = np.maximum(columns.closed, going.until)
     below_watermark = np.maximum(columns.below_high_watermark, going.until)
     stable = hung = below_watermark
-    if facts.policy.spares_transactions:
-        stable = np.clip(columns.stable, going.until, below_watermark)
-        hung = np.clip(_older_than(columns, key, facts.now_ms - HANGING_MS), stable, below_watermark)
+    if np.any(spares):
+        stable = np.where(spares, np.clip(columns.stable, going.until, below_watermark), below_watermark)
+        hung = np.clip(_older_than(columns, key, columns.now_ms - HANGING_MS), stable, below_watermark)
     old_enough = np.clip(stable if yields else _old_enough(columns, key), going.until, stable)
     beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
     return LogRuns(
@@ -85,11 +85,11 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = Fals
 
 
 def _standing(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
-    logs = columns.logs
-    protection = topics.protection(columns.facts.policy)[logs.topic]
+    logs, spares = columns.logs, columns.of_policy(_spares_transactions)
+    protection = _protection(columns, topics)
     offsets_known = (logs.log_start_offset >= 0) & (logs.high_watermark >= 0)
-    if columns.facts.policy.spares_transactions:
-        offsets_known &= logs.last_stable_offset >= 0
+    if np.any(spares):
+        offsets_known &= (logs.last_stable_offset >= 0) | np.equal(spares, False)  # noqa: FBT003
     standing = protection.copy()
     # The strongest comes last.
     for is_so, code in (
@@ -101,27 +101,38 @@ def _standing(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
     return np.where(logs.kind == FolderKind.CURRENT, standing, _OF_FOLDER[logs.kind])
 
 
+def _spares_transactions(policy: ReclaimPolicy) -> bool:
+    return policy.spares_transactions
+
+
+def _protection(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
+    """Devices mostly have one policy, and then ask once."""
+    topic, codes = columns.logs.topic, [topics.protection(facts.policy) for facts in columns.devices]
+    if all(each is codes[0] for each in codes):
+        return codes[0][topic]
+    until = columns.until.tolist()
+    return np.concatenate([each[topic[a:b]] for each, a, b in zip(codes, until, until[1:], strict=False)])
+
+
 def _old_enough(columns: DeviceColumns, key: Int64Column) -> Int64Column:
-    minimum = columns.facts.policy.min_retention_ms
-    if minimum <= 0:
+    minimum = columns.of_policy(lambda policy: policy.min_retention_ms)
+    if not np.any(np.greater(minimum, 0)):
         return columns.closed
-    facts = columns.facts
-    return _older_than(columns, key, (facts.now_ms if facts.believed_ms is None else facts.believed_ms) - minimum)
+    now = columns.of_log([each.now_ms if each.believed_ms is None else each.believed_ms for each in columns.devices])
+    return np.where(np.greater(minimum, 0), _older_than(columns, key, now - minimum), columns.closed)
 
 
-def _older_than(columns: DeviceColumns, key: Int64Column, newest: int) -> Int64Column:
+def _older_than(columns: DeviceColumns, key: Int64Column, newest: kernel.Each) -> Int64Column:
     """Of every log: how many segments hold nothing that is later than this."""
-    if newest < 0:
-        return np.zeros_like(columns.closed)
-    most = (np.arange(len(columns.logs), dtype=np.int64) << kernel.AGE_BITS) + newest
-    return np.searchsorted(key, most, side="right") - columns.begin
+    most = (np.arange(len(columns.logs), dtype=np.int64) << kernel.AGE_BITS) + np.maximum(newest, 0)
+    return np.where(np.less(newest, 0), 0, np.searchsorted(key, most, side="right") - columns.begin)
 
 
 def _beyond_minimum(columns: DeviceColumns) -> Int64Column:
-    minimum = columns.facts.policy.min_retention_bytes
-    if minimum <= 0:
+    minimum = columns.of_policy(lambda policy: policy.min_retention_bytes)
+    if not np.any(np.greater(minimum, 0)):
         return columns.closed
-    return beyond_bytes(columns, np.full(len(columns.logs), minimum, dtype=np.int64))
+    return np.where(np.greater(minimum, 0), beyond_bytes(columns, minimum), columns.closed)
 
 
 def _local_retention_bytes(columns: DeviceColumns, topics: TopicColumns, going: GoingRuns) -> Int64Column:
@@ -140,11 +151,18 @@ _EMPTIED_BY_BROKER[[FolderKind.CURRENT, FolderKind.FUTURE, FolderKind.METADATA_L
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taking:
+class Excess:
+    """Of one device: what is to go, what of that is going, what may be taken, and how its plan ends."""
+
     outcome: DeviceOutcome
     going: Going
-    excess: int | None
+    bytes: int | None
     removable_bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taking:
+    devices: Sequence[Excess]
     taken: Int64Column
     """Of every log, after what is going: how many segments are taken."""
     held_back: Int64Column
@@ -153,30 +171,30 @@ class Taking:
 
 def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
     """``for_reserve``: the brakes yield, and so much is to go, which is never more than the excess."""
-    columns, facts = runs.columns, runs.columns.facts
-    going = _going(runs)
-    removable = _sum(columns.allocated(runs.going.until, runs.removable))
-    over = _over(facts)
-    excess = None if over is None else max(over - going.total, 0)
-    if over is None or not excess:
-        outcome = _idle_outcome(facts, over)
-        taken = needed = np.zeros(len(columns.logs), dtype=np.int64)
-    elif for_reserve:
-        taken, needed = _oldest(runs, for_reserve, is_limited=False)
-        outcome = DeviceOutcome.BRAKES_YIELD if taken.any() else DeviceOutcome.FLOOR_REACHED
-    else:
-        wanted = _curable(facts, going, removable, excess)
-        taken, needed = _oldest(runs, wanted)
-        freed = _sum(columns.allocated(runs.going.until, runs.going.until + taken))
-        outcome = _outcome(excess, removable, freed, is_held_back=bool((taken < needed).any()))
-    return Taking(
-        outcome=outcome,
-        going=going,
-        excess=excess,
-        removable_bytes=removable,
-        taken=taken,
-        held_back=needed - taken,
-    )
+    columns = runs.columns
+    taken, needed = (np.zeros(len(columns.logs), dtype=np.int64) for _ in range(2))
+    removables = columns.by_device(columns.allocated(runs.going.until, runs.removable))
+    devices = []
+    for facts, logs, going, removable in zip(columns.devices, columns.logs_of, _going(runs), removables, strict=True):
+        over = _over(facts)
+        excess = None if over is None else max(over - going.total, 0)
+        if over is None or not excess:
+            outcome = _idle_outcome(facts, over)
+        elif for_reserve:
+            taken[logs], needed[logs] = _oldest(runs, facts, logs, for_reserve, is_limited=False)
+            outcome = DeviceOutcome.BRAKES_YIELD if taken[logs].any() else DeviceOutcome.FLOOR_REACHED
+        else:
+            wanted = _curable(facts, going, removable, excess)
+            taken[logs], needed[logs] = _oldest(runs, facts, logs, wanted)
+            if (taken[logs] < needed[logs]).any():
+                outcome = DeviceOutcome.CYCLE_LIMIT
+            elif removable >= excess:
+                outcome = DeviceOutcome.ENOUGH_TAKEN
+            else:
+                freed = int(columns.allocated(runs.going.until, runs.going.until + taken)[logs].sum())
+                outcome = DeviceOutcome.NO_CURE if freed < removable else DeviceOutcome.FLOOR_REACHED
+        devices.append(Excess(outcome=outcome, going=going, bytes=excess, removable_bytes=Bytes(removable)))
+    return Taking(devices=devices, taken=taken, held_back=needed - taken)
 
 
 def _curable(facts: DeviceFacts, going: Going, removable: int, excess: int) -> int:
@@ -188,17 +206,16 @@ def _curable(facts: DeviceFacts, going: Going, removable: int, excess: int) -> i
     return min(max(facts.used_bytes - going.total - facts.fence_bytes, 0), excess)
 
 
-def short_of_reserve(runs: LogRuns, taking: Taking) -> int:
+def short_of_reserve(facts: DeviceFacts, going: Going, taken_bytes: int) -> int:
     """How much must go where a device is down to its last reserve and the brakes keep a plan from freeing it: as much
     as makes two of it. 0: the plan stands."""
-    facts, start = runs.columns.facts, runs.going.until
     if facts.reserve_bytes is None or facts.total_bytes is None or facts.used_bytes is None:
         return 0
-    left = facts.total_bytes - facts.used_bytes + taking.going.total
+    left = facts.total_bytes - facts.used_bytes + going.total
     if left > facts.reserve_bytes:
         return 0
     needed = 2 * facts.reserve_bytes - left
-    return needed if needed > _sum(runs.columns.allocated(start, start + taking.taken)) else 0
+    return needed if needed > taken_bytes else 0
 
 
 def deleted_bytes(columns: DeviceColumns) -> Int64Column:
@@ -212,21 +229,24 @@ def folder_bytes(columns: DeviceColumns) -> Int64Column:
     return in_segments + logs.deleted_bytes + logs.foreign_bytes + logs.other_bytes
 
 
-def _oldest(runs: LogRuns, excess: int, *, is_limited: bool = True) -> tuple[Int64Column, Int64Column]:
-    """How many segments of each log are taken, and how many are needed: fewer only if the limit is in the way."""
-    columns, start = runs.columns, runs.going.until
-    rows = kernel.rows_of_ranges(columns.begin + start, runs.removable - start)
-    log, sizes = columns.log_of_segment[rows], columns.segments.allocated_bytes[rows]
-    age, rank = kernel.age_of(runs.key[rows]), _ranks(runs)[log]
+def _oldest(
+    runs: LogRuns, facts: DeviceFacts, logs: slice, excess: int, *, is_limited: bool = True
+) -> tuple[Int64Column, Int64Column]:
+    """How many segments of each of these logs are taken, and how many are needed: fewer only if the limit is in the
+    way."""
+    columns, start = runs.columns, runs.going.until[logs]
+    rows = kernel.rows_of_ranges(columns.begin[logs] + start, runs.removable[logs] - start)
+    log, sizes = columns.log_of_segment[rows] - logs.start, columns.segments.allocated_bytes[rows]
+    age, rank = kernel.age_of(runs.key[rows]), _ranks(runs, logs)[log]
     is_needed = kernel.cut_oldest(age, rank, sizes, excess).reaching()
-    needed = np.bincount(log[is_needed], minlength=len(columns.logs))
+    needed = np.bincount(log[is_needed], minlength=len(start))
     if not is_limited:
         return needed, needed
-    limit = _cycle_limit(columns.facts, lambda: int(sizes[kernel.cut_oldest(age, rank, sizes, 1).reaching()].sum()))
+    limit = _cycle_limit(facts, lambda: int(sizes[kernel.cut_oldest(age, rank, sizes, 1).reaching()].sum()))
     if limit is None or int(sizes[is_needed].sum()) <= limit:
         return needed, needed
     is_taken = kernel.cut_oldest(age, rank, sizes, limit + 1).below()
-    return np.bincount(log[is_taken], minlength=len(columns.logs)), needed
+    return np.bincount(log[is_taken], minlength=len(start)), needed
 
 
 def _cycle_limit(facts: DeviceFacts, oldest_bytes: Callable[[], int]) -> int | None:
@@ -238,22 +258,26 @@ def _cycle_limit(facts: DeviceFacts, oldest_bytes: Callable[[], int]) -> int | N
     return min(limits, default=None)
 
 
-def _ranks(runs: LogRuns) -> Int64Column:
+def _ranks(runs: LogRuns, logs: slice) -> Int64Column:
     """Each log's place by topic name, partition and row."""
-    ranks = np.empty(len(runs.name_rank), dtype=np.int64)
-    ranks[np.lexsort((runs.columns.logs.partition, runs.name_rank))] = np.arange(len(ranks))
+    names, partitions = runs.name_rank[logs], runs.columns.logs.partition[logs]
+    ranks = np.empty(len(names), dtype=np.int64)
+    ranks[np.lexsort((partitions, names))] = np.arange(len(ranks))
     return ranks
 
 
-def _going(runs: LogRuns) -> Going:
+def _going(runs: LogRuns) -> Iterator[Going]:
     columns, going = runs.columns, runs.going
-    return Going(
-        log_start=_sum(columns.allocated(np.zeros_like(going.log_start), going.log_start)),
-        retention_bytes=_sum(columns.allocated(going.log_start, going.retention_bytes)),
-        retention_ms=_sum(columns.allocated(going.retention_bytes, going.retention_ms)),
-        deleted_files=_sum(deleted_bytes(columns)),
-        delete_folders=_sum(folder_bytes(columns)[columns.logs.kind == FolderKind.DELETE]),
+    of_logs = (
+        columns.allocated(np.zeros_like(going.log_start), going.log_start),
+        columns.allocated(going.log_start, going.retention_bytes),
+        columns.allocated(going.retention_bytes, going.retention_ms),
+        deleted_bytes(columns),
+        np.where(columns.logs.kind == FolderKind.DELETE, folder_bytes(columns), 0),
     )
+    names = ("log_start", "retention_bytes", "retention_ms", "deleted_files", "delete_folders")
+    for figures in zip(*map(columns.by_device, of_logs), strict=True):
+        yield Going(**dict(zip(names, map(Bytes, figures), strict=True)))
 
 
 def _over(facts: DeviceFacts) -> int | None:
@@ -265,15 +289,3 @@ def _idle_outcome(facts: DeviceFacts, over: int | None) -> DeviceOutcome:
     if over is None:
         return DeviceOutcome.SPACE_UNKNOWN if facts.used_bytes is None else DeviceOutcome.NO_CEILING
     return DeviceOutcome.GOING_SUFFICES if over else DeviceOutcome.UNDER_CEILING
-
-
-def _outcome(excess: int, removable: int, freed: int, *, is_held_back: bool) -> DeviceOutcome:
-    if is_held_back:
-        return DeviceOutcome.CYCLE_LIMIT
-    if removable >= excess:
-        return DeviceOutcome.ENOUGH_TAKEN
-    return DeviceOutcome.NO_CURE if freed < removable else DeviceOutcome.FLOOR_REACHED
-
-
-def _sum(column: Int64Column) -> Bytes:
-    return Bytes(int(column.sum()))

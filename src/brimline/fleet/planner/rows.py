@@ -1,11 +1,12 @@
-"""One broker's plan as rows: what its guard would do with these facts, to the byte, because it is the same kernel.
+"""Brokers' plans as rows: what its guard would do with these facts, to the byte, because it is the same kernel.
 
 A row per trim. A device without one has a single row whose columns of the trim are null, so that every device that was
 looked at is in the table with its outcome. The ``device_`` columns are the same in all rows of a device: not to be
 added up over rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,10 @@ import pyarrow as pa
 
 from brimline.decide.reclaim.plan import plan
 from brimline.fleet.planner.broker_snapshot import BrokerSnapshot
+from brimline.fleet.planner.lot import Lot, lot_of
 from brimline.fleet.planner.tasks import BrokerRows, FailedBroker
-from brimline.model.reclaim import TopicTable
+from brimline.landing.header import Header
+from brimline.model.reclaim import DeviceFacts
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan
 from brimline.model.scan import Int64Column
 
@@ -57,20 +60,23 @@ PLAN_ROWS = pa.schema(
 )
 
 
-def plan_rows(broker: BrokerSnapshot) -> pa.RecordBatch:
-    if not broker.tables.devices:
+def plan_rows(brokers: Sequence[BrokerSnapshot]) -> pa.RecordBatch:
+    """Broker by broker; ``ValueError`` if the tables of one contradict each other."""
+    lot = lot_of(brokers)
+    if not lot.tables.devices:
         return pa.RecordBatch.from_pylist([], schema=PLAN_ROWS)
-    planned = plan(broker.tables, is_explained=False)
-    log, device = _rows(broker, planned)
-    header = broker.header
-    at = pa.scalar(header.taken_at_ms * 1000, AT)
-    same = (header.cluster_id, header.broker_id, header.snapshot_id, at, None)
+    planned = plan(lot.tables, is_explained=False)
+    log, device = _rows(lot, planned)
     columns = [
-        *(pa.repeat(pa.scalar(value, field.type), len(log)) for value, field in zip(same, PLAN_ROWS, strict=False)),
-        *_device_columns(broker, planned, device),
-        *_trim_columns(broker, planned, log),
+        *_broker_columns(lot.headers, lot.broker_of_device[device]),
+        *_device_columns(lot, planned, device),
+        *_trim_columns(lot, planned, log),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=PLAN_ROWS)
+
+
+def _rows_of_broker(broker: BrokerSnapshot) -> pa.RecordBatch:
+    return plan_rows([broker])
 
 
 def failure_row(failed: FailedBroker) -> pa.RecordBatch:
@@ -86,14 +92,14 @@ def failure_row(failed: FailedBroker) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=PLAN_ROWS)
 
 
-PLAN = BrokerRows(of_broker=plan_rows, of_failure=failure_row)
+PLAN = BrokerRows(of_broker=_rows_of_broker, of_brokers=plan_rows, of_failure=failure_row)
 
 
-def _rows(broker: BrokerSnapshot, planned: ReclaimPlan) -> tuple[Int64Column, Int64Column]:
+def _rows(lot: Lot, planned: ReclaimPlan) -> tuple[Int64Column, Int64Column]:
     """Of each row the log, -1 for none, and the device: device by device, its trims in the order of the logs."""
     trimmed = planned.trimmed_logs
-    devices = len(broker.tables.devices)
-    of_trim = broker.tables.logs.device[trimmed].astype(np.int64)
+    devices = len(lot.tables.devices)
+    of_trim = lot.tables.logs.device[trimmed].astype(np.int64)
     idle = np.setdiff1d(np.arange(devices, dtype=np.int64), of_trim)
     log = np.concatenate((trimmed, np.full(len(idle), -1, dtype=np.int64)))
     device = np.concatenate((of_trim, idle))
@@ -101,25 +107,29 @@ def _rows(broker: BrokerSnapshot, planned: ReclaimPlan) -> tuple[Int64Column, In
     return log[order], device[order]
 
 
-def _device_columns(broker: BrokerSnapshot, planned: ReclaimPlan, device: Int64Column) -> list[pa.Array]:
-    facts, plans = broker.tables.devices, planned.devices
-    rows = device.tolist()
-
-    def of_devices(values: Sequence[str | int | None] | Sequence[Sequence[str]], kind: pa.DataType) -> pa.Array:
-        return pa.array([values[row] for row in rows], type=kind)
-
-    figures = [(fact.total_bytes, *_figures(each)) for fact, each in zip(facts, plans, strict=True)]
-    return [
-        of_devices([each.name for each in facts], pa.string()),
-        of_devices([broker.log_dirs_of(row) for row in range(len(facts))], pa.list_(pa.string())),
-        of_devices([each.outcome.label for each in plans], pa.string()),
-        of_devices([each.policy.ceiling_percent for each in facts], pa.int32()),
-        *(of_devices(values, pa.int64()) for values in zip(*figures, strict=True)),
-    ]
+def _broker_columns(headers: Sequence[Header], broker: Int64Column) -> Iterator[pa.Array]:
+    values = [(each.cluster_id, each.broker_id, each.snapshot_id, each.taken_at_ms * 1000, None) for each in headers]
+    return _taken(values, PLAN_ROWS.names[:5], broker)
 
 
-def _figures(plan: DevicePlan) -> tuple[int | None, ...]:
+def _device_columns(lot: Lot, planned: ReclaimPlan, device: Int64Column) -> Iterator[pa.Array]:
+    each = zip(lot.tables.devices, lot.log_dirs_of_device, planned.devices, strict=True)
+    values = [(facts.name, log_dirs, *_figures(facts, plan)) for facts, log_dirs, plan in each]
+    return _taken(values, PLAN_ROWS.names[5:19], device)
+
+
+def _taken(values: Sequence[tuple[Any, ...]], names: Sequence[str], row: Int64Column) -> Iterator[pa.Array]:
+    """The columns of these names, from the values of each broker or device."""
+    rows = pa.array(row)
+    for column, name in zip(zip(*values, strict=True), names, strict=True):
+        yield pa.array(column, PLAN_ROWS.field(name).type).take(rows)
+
+
+def _figures(facts: DeviceFacts, plan: DevicePlan) -> tuple[str | int | None, ...]:
     return (
+        plan.outcome.label,
+        facts.policy.ceiling_percent,
+        facts.total_bytes,
         plan.used_bytes,
         plan.limit_bytes,
         plan.going.total,
@@ -132,8 +142,8 @@ def _figures(plan: DevicePlan) -> tuple[int | None, ...]:
     )
 
 
-def _trim_columns(broker: BrokerSnapshot, planned: ReclaimPlan, log: Int64Column) -> list[pa.Array]:
-    logs, outcomes, none = broker.tables.logs, planned.logs, log < 0
+def _trim_columns(lot: Lot, planned: ReclaimPlan, log: Int64Column) -> list[pa.Array]:
+    logs, outcomes, none = lot.tables.logs, planned.logs, log < 0
 
     def of_logs(column: npt.NDArray[np.generic]) -> pa.Array:
         return (
@@ -148,9 +158,9 @@ def _trim_columns(broker: BrokerSnapshot, planned: ReclaimPlan, log: Int64Column
         )
 
     return [
-        named(broker.log_dirs, broker.log_dir_of_log),
-        named(TopicTable.of(broker.tables.topics).names, logs.topic),
-        named(broker.topic_ids, logs.topic),
+        named(lot.log_dirs, lot.log_dir_of_log),
+        named(lot.topic_names, logs.topic),
+        named(lot.topic_ids, logs.topic),
         of_logs(logs.partition),
         of_logs(outcomes.from_offset),
         of_logs(outcomes.new_log_start_offset),

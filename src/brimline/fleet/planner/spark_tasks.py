@@ -1,10 +1,11 @@
 """Plans and simulations by Spark's tasks: Spark schedules, pyarrow reads whole-broker files, numpy plans. No shuffle.
 
 Nothing but DataFrames is used, so that it is the same on a cluster and over Spark Connect, which has no broadcast
-variables: the few names of files travel with the function.
+variables: the names of files travel with the function, task by task, and a task unpacks its own.
 It is for fleets whose snapshots are too many, or too far away, for one machine.
 """
 
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -17,7 +18,7 @@ from brimline.fleet.planner.tasks import BrokerRows, Files, balanced, tasks_for
 
 
 def rows_on_spark(spark: SparkSession, files: Files, rows: BrokerRows, schema: StructType) -> DataFrame:
-    tasks = balanced(files, tasks_for(files))
+    tasks = [pickle.dumps(each) for each in balanced(files, tasks_for(files))]
     if not tasks:
         return spark.createDataFrame([], schema)
     numbers = spark.range(0, len(tasks), 1, len(tasks))
@@ -25,11 +26,11 @@ def rows_on_spark(spark: SparkSession, files: Files, rows: BrokerRows, schema: S
 
 
 def _rows_of_tasks(
-    tasks: Sequence[Files], rows: BrokerRows, numbers: Iterable[pa.RecordBatch]
+    tasks: Sequence[bytes], rows: BrokerRows, numbers: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for task in batch.column(0).to_pylist():
-            yield from map(rows.of_file, tasks[task])
+            yield from rows.of_files(pickle.loads(tasks[task]))
 
 
 def batches_on_spark(
