@@ -136,7 +136,7 @@ def each_device(tables: ReclaimTables) -> Iterator[DeviceColumns]:
     return few_devices(tables, most_rows=-1)  # not even two that have nothing
 
 
-def few_devices(tables: ReclaimTables, most_rows: int = 1 << 17) -> Iterator[DeviceColumns]:
+def few_devices(tables: ReclaimTables, most_rows: int = 1 << 18) -> Iterator[DeviceColumns]:
     """The same, but devices that follow one another come together while they have few logs and segments."""
     logs = tables.logs
     order = np.argsort(logs.device, kind="stable")
