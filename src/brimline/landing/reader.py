@@ -52,7 +52,7 @@ MOST_TEXT = 256 << 20
 _TEXTS = frozenset(
     column_in_file(name, each.name) for name, schema in SECTIONS.items() for each in schema if each.type == pa.string()
 )
-_ALL_COLUMNS = frozenset(FILE_SCHEMA.names)
+_ALL_COLUMNS: Mapping[str, int] = {name: place for place, name in enumerate(FILE_SCHEMA.names)}
 
 
 class Snapshot:
@@ -65,11 +65,11 @@ class Snapshot:
         with _judged():
             try:
                 self._seal_begins = check_seal(self._file)
-                self._metadata = pq.read_metadata(self._file)
-                self.header = _header(self._metadata.metadata or {})
-                self._columns = _check_columns(self._metadata.schema.to_arrow_schema())
-                _check_groups(self.header, self._metadata)
-                self._parquet: pq.ParquetFile | None = None
+                self._parquet = _parquet(self._file, _ALL_COLUMNS)
+                self.header = _header(self._parquet.metadata.metadata or {})
+                self._columns = _check_columns(self._parquet.schema)
+                _check_groups(self.header, self._parquet.metadata)
+                self._are_pages_checked = False
             except BaseException:
                 self.close()
                 raise
@@ -108,19 +108,16 @@ class Snapshot:
 
     def _pages(self) -> pq.ParquetFile:
         """Read once, as a whole: their checksum is one, and what lies far away is not fetched twice."""
-        if self._parquet is None:
+        if not self._are_pages_checked:
             size = self._file.size()
             if size > MOST_FILE_BYTES:
                 raise BadSnapshot(QuarantineReason.TOO_LARGE, f"a file of {size} bytes")
             content = self._file.read_at(size, 0)
             check_pages(memoryview(content), self._seal_begins)
-            self._parquet = pq.ParquetFile(
-                pa.BufferReader(content),
-                metadata=self._metadata,
-                page_checksum_verification=True,
-                read_dictionary=_TEXTS,
-                pre_buffer=False,
-            )
+            # What was opened is read on if it is these very bytes, and of the usual columns.
+            if not isinstance(self._file, pa.BufferReader) or self._columns is not _ALL_COLUMNS:
+                self._parquet = _parquet(pa.BufferReader(content), self._columns, self._parquet.metadata)
+            self._are_pages_checked = True
         return self._parquet
 
 
@@ -171,6 +168,16 @@ def _opened(source: "str | Path | bytes | pa.Buffer | pa.NativeFile") -> pa.Nati
     return source
 
 
+def _parquet(
+    file: pa.NativeFile, columns: Mapping[str, int], metadata: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """``columns`` by their places, because a file that was not looked into yet may have others."""
+    texts = [columns[name] for name in _TEXTS if name in columns]
+    return pq.ParquetFile(
+        file, metadata=metadata, page_checksum_verification=True, read_dictionary=texts, pre_buffer=False
+    )
+
+
 @lru_cache(maxsize=64)
 def _asked(section: str, columns: tuple[str, ...] | None) -> tuple[pa.Schema, tuple[str, ...]]:
     """Some columns of a section, and their names in a file."""
@@ -191,8 +198,9 @@ def _header(metadata: Mapping[bytes, bytes]) -> Header:
         raise BadSnapshot(QuarantineReason.NO_HEADER, str(error)) from None
 
 
-def _check_columns(schema: pa.Schema) -> frozenset[str]:
-    """The names that are there."""
+def _check_columns(columns: pq.ParquetSchema) -> Mapping[str, int]:
+    """The names that are there, and their places."""
+    schema = columns.to_arrow_schema()
     if schema.equals(FILE_SCHEMA):
         return _ALL_COLUMNS
     found = {field.name: field.type for field in schema}
@@ -209,7 +217,7 @@ def _check_columns(schema: pa.Schema) -> frozenset[str]:
     wrong = [f"{name} is {found[name]}, not {kind}" for name, kind in wanted.items() if found[name] != kind]
     if wrong:
         raise BadSnapshot(QuarantineReason.WRONG_TYPES, "; ".join(wrong))
-    return frozenset(found)
+    return {columns.column(place).path: place for place in range(len(columns))}
 
 
 def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
