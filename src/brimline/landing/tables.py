@@ -8,6 +8,8 @@ Columns are numpy views of what pyarrow read wherever the section is one row gro
 """
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,9 @@ from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot, Source, opened
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
-from brimline.landing.sections import FLAGS_OF_POLICY, OF_LOG_TABLE, OF_SEGMENT_TABLE, RULES
+from brimline.landing.sections import FLAGS_OF_POLICY, NUMBERS_OF_POLICY, OF_LOG_TABLE, OF_SEGMENT_TABLE, RULES
 from brimline.model import Bytes
 from brimline.model.reclaim import (
-    CEILING_OFF,
     NO_TOPIC,
     DeviceFacts,
     LogTable,
@@ -37,82 +38,84 @@ from brimline.model.scan import FolderKind, Int32Column, Int64Column
 
 _LAST_STABLE, _FOR_EVER = "last_stable_offset", "is_for_ever"
 """Not in files of before: unknown there."""
+_PROTECTED = "protected_topics"
+_OF_POLICY = (_PROTECTED, "max_used_percent", "min_free_bytes", *NUMBERS_OF_POLICY, *FLAGS_OF_POLICY)
+READ_OF_VOLUMES = ("log_dir", "device", "failure", "total_bytes", "usable_bytes", "observed_at_ms", *_OF_POLICY)
 READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
 
 
 def reclaim_tables(source: Source) -> ReclaimTables:
     """Raises ``BadSnapshot``."""
     with opened(source) as snapshot:
-        return tables_from(snapshot, snapshot.read(VOLUMES), snapshot.read(TOPICS), snapshot.read(LOGS, READ_OF_LOGS))
+        volumes, topics = snapshot.read(VOLUMES, READ_OF_VOLUMES), snapshot.read(TOPICS)
+        return tables_from(snapshot, volumes, topics, snapshot.read(LOGS, READ_OF_LOGS))
 
 
 def tables_from(snapshot: Snapshot, volumes: pa.Table, topics: pa.Table, logs: pa.Table) -> ReclaimTables:
     """The same where the small sections are read already. Raises ``BadSnapshot``."""
-    devices, device_of = _devices(volumes, snapshot.header)
+    device_of = device_rows(volumes)
     facts = _topics(topics)
     segments_begin = _begins(numpy_column(logs, "segments"))
     return ReclaimTables(
-        devices=devices,
+        devices=_devices(volumes, device_of, snapshot.header),
         topics=facts,
-        logs=_log_table(logs, device_of, len(facts), segments_begin),
+        logs=_log_table(logs, np.array(device_of, dtype=np.int32), len(facts), segments_begin),
         segments=_segment_table(snapshot, segments_begin),
     )
 
 
 def numpy_column(table: pa.Table, name: str) -> npt.NDArray[Any]:
     """A column without nulls, as a view of pyarrow's memory where it is one piece; a bool column is copied."""
+    return np.asarray(table.column(name).to_numpy())
+
+
+def _filled(table: pa.Table, name: str, default: int) -> npt.NDArray[Any]:
+    """A column that has values for all rows or, in most files, for none."""
     column = table.column(name)
-    if pa.types.is_boolean(column.type):
-        return np.asarray(column.to_numpy(), dtype=np.bool_)
-    if column.num_chunks == 1:
-        return np.asarray(column.chunk(0).to_numpy(zero_copy_only=True))
-    return np.asarray(column.to_numpy())
+    if column.null_count == len(column):
+        return np.full(len(column), default, dtype=column.type.to_pandas_dtype())
+    return np.asarray(column.fill_null(default).to_numpy())
 
 
-def _devices(volumes: pa.Table, header: Header) -> tuple[tuple[DeviceFacts, ...], Int32Column]:
-    """The devices in the order of their first log dir, and each volume row's device.
+def device_rows(volumes: pa.Table) -> tuple[int, ...]:
+    """Each log dir's device; devices are in the order of their first log dirs.
 
     A log dir that could not be read stands alone, as for the guard: its device is only the last known one.
     """
-    devices: list[DeviceFacts] = []
-    places: dict[tuple[str, str], int] = {}
-    of_row = []
-    for row in volumes.to_pylist():
-        key = (row["device"], "" if row["failure"] is None else row["log_dir"])
-        if key not in places:
-            places[key] = len(devices)
-            devices.append(_device(row, header))
-        of_row.append(places[key])
-    return tuple(devices), np.array(of_row, dtype=np.int32)
+    names, failures, log_dirs = (volumes.column(name).to_pylist() for name in ("device", "failure", "log_dir"))
+    keys = [
+        (name, None if failure is None else log_dir)
+        for name, failure, log_dir in zip(names, failures, log_dirs, strict=True)
+    ]
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    return tuple(places[key] for key in keys)
 
 
-def _device(row: dict[str, object], header: Header) -> DeviceFacts:
-    total, usable = _optional(row, "total_bytes"), _optional(row, "usable_bytes")
-    observed = _optional(row, "observed_at_ms")
-    defaults = ReclaimPolicy()
-    text = row["protected_topics"]
+def _devices(volumes: pa.Table, device_of: Sequence[int], header: Header) -> tuple[DeviceFacts, ...]:
+    """As the first log dir of each tells."""
+    rows = dict(zip(reversed(device_of), reversed(volumes.to_pylist()), strict=True))
+    return tuple(_device(rows[device], header) for device in range(len(rows)))
+
+
+def _device(row: dict[str, Any], header: Header) -> DeviceFacts:
+    total, usable, observed = row["total_bytes"], row["usable_bytes"], row["observed_at_ms"]
     return DeviceFacts(
-        name=str(row["device"]),
+        name=row["device"],
         total_bytes=None if total is None else Bytes(total),
         usable_bytes=None if usable is None else Bytes(usable),
         now_ms=header.taken_at_ms if observed is None else observed,
-        policy=ReclaimPolicy(
-            ceiling_percent=_number(row, "ceiling_percent", CEILING_OFF),
-            min_retention_ms=_number(row, "min_retention_ms", defaults.min_retention_ms),
-            min_retention_bytes=_number(row, "min_retention_bytes", defaults.min_retention_bytes),
-            max_bytes_per_cycle=_optional(row, "max_bytes_per_cycle"),
-            max_percent_per_cycle=_optional(row, "max_percent_per_cycle"),
-            max_used_percent=_number(row, "max_used_percent", defaults.max_used_percent),
-            min_free_bytes=_number(row, "min_free_bytes", defaults.min_free_bytes),
-            protected_topics=_patterns(None if text is None else str(text)),
-            future_tolerance_ms=_number(row, "future_tolerance_ms", defaults.future_tolerance_ms),
-            **{name: row[name] is True for name in FLAGS_OF_POLICY},
-        ),
+        policy=_policy(*[row[name] for name in _OF_POLICY]),
     )
 
 
-def _patterns(text: str | None) -> tuple[str, ...]:
-    patterns = split_patterns(text or "")
+@lru_cache(maxsize=8)  # most brokers of a fleet have the same
+def _policy(*values: Any) -> ReclaimPolicy:
+    said = {name: value for name, value in zip(_OF_POLICY, values, strict=True) if value is not None}
+    return ReclaimPolicy(**said | {_PROTECTED: _patterns(said.get(_PROTECTED, ""))})
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    patterns = split_patterns(text)
     for pattern in patterns:
         try:
             re.compile(pattern)
@@ -121,20 +124,9 @@ def _patterns(text: str | None) -> tuple[str, ...]:
     return patterns
 
 
-def _optional(row: dict[str, object], name: str) -> int | None:
-    value = row[name]
-    return value if isinstance(value, int) else None
-
-
-def _number(row: dict[str, object], name: str, default: int) -> int:
-    value = _optional(row, name)
-    return default if value is None else value
-
-
 def _topics(topics: pa.Table) -> TopicTable:
     rules = {name: numpy_column(topics, name) for name in ("is_known", *RULES) if name != _FOR_EVER}
-    is_for_ever = topics.column(_FOR_EVER)
-    rules[_FOR_EVER] = np.equal(is_for_ever.to_numpy(), True)  # noqa: FBT003  null is not
+    rules[_FOR_EVER] = _filled(topics, _FOR_EVER, default=False)
     return TopicTable(topics.column("topic").to_pylist(), RuleColumns(**rules))
 
 
@@ -150,7 +142,7 @@ def _begins(segments: npt.NDArray[Any]) -> Int64Column:
 def _log_table(logs: pa.Table, device_of: Int32Column, topics: int, segments_begin: Int64Column) -> LogTable:
     volume = numpy_column(logs, "volume")
     columns = {name: numpy_column(logs, name) for name in OF_LOG_TABLE if name != _LAST_STABLE}
-    columns[_LAST_STABLE] = np.asarray(logs.column(_LAST_STABLE).fill_null(-1).to_numpy())
+    columns[_LAST_STABLE] = _filled(logs, _LAST_STABLE, default=-1)
     _check_range("logs.volume", volume, 0, len(device_of))
     _check_range("logs.topic", columns["topic"], NO_TOPIC, topics)
     _check_range("logs.kind", columns["kind"], 0, len(FolderKind))
