@@ -8,9 +8,9 @@ Columns are numpy views of what pyarrow read wherever the section is one row gro
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +41,18 @@ _LAST_STABLE, _FOR_EVER = "last_stable_offset", "is_for_ever"
 _PROTECTED = "protected_topics"
 _OF_POLICY = (_PROTECTED, "max_used_percent", "min_free_bytes", *NUMBERS_OF_POLICY, *FLAGS_OF_POLICY)
 READ_OF_VOLUMES = ("log_dir", "device", "failure", "total_bytes", "usable_bytes", "observed_at_ms", *_OF_POLICY)
+Columns: TypeAlias = Mapping[str, pa.Array | pa.ChunkedArray]
 READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
 
 
 def reclaim_tables(source: Source) -> ReclaimTables:
     """Raises ``BadSnapshot``."""
     with opened(source) as snapshot:
-        volumes, topics = snapshot.read(VOLUMES, READ_OF_VOLUMES), snapshot.read(TOPICS)
-        return tables_from(snapshot, volumes, topics, snapshot.read(LOGS, READ_OF_LOGS))
+        volumes, topics = snapshot.columns(VOLUMES, READ_OF_VOLUMES), snapshot.columns(TOPICS)
+        return tables_from(snapshot, volumes, topics, snapshot.columns(LOGS, READ_OF_LOGS))
 
 
-def tables_from(snapshot: Snapshot, volumes: pa.Table, topics: pa.Table, logs: pa.Table) -> ReclaimTables:
+def tables_from(snapshot: Snapshot, volumes: Columns, topics: Columns, logs: Columns) -> ReclaimTables:
     """The same where the small sections are read already. Raises ``BadSnapshot``."""
     device_of = device_rows(volumes)
     facts = _topics(topics)
@@ -64,25 +65,25 @@ def tables_from(snapshot: Snapshot, volumes: pa.Table, topics: pa.Table, logs: p
     )
 
 
-def numpy_column(table: pa.Table, name: str) -> npt.NDArray[Any]:
+def numpy_column(columns: Columns, name: str) -> npt.NDArray[Any]:
     """A column without nulls, as a view of pyarrow's memory where it is one piece; a bool column is copied."""
-    return np.asarray(table.column(name).to_numpy())
+    return np.asarray(columns[name].to_numpy())
 
 
-def _filled(table: pa.Table, name: str, default: int) -> npt.NDArray[Any]:
-    """A column that has values for all rows or, in most files, for none."""
-    column = table.column(name)
+def _filled(columns: Columns, name: str, default: int) -> npt.NDArray[Any]:
+    """A column that is not in every file: where it is not, all of it is null."""
+    column = columns[name]
     if column.null_count == len(column):
         return np.full(len(column), default, dtype=column.type.to_pandas_dtype())
     return np.asarray(column.fill_null(default).to_numpy())
 
 
-def device_rows(volumes: pa.Table) -> tuple[int, ...]:
+def device_rows(volumes: Columns) -> tuple[int, ...]:
     """Each log dir's device; devices are in the order of their first log dirs.
 
     A log dir that could not be read stands alone, as for the guard: its device is only the last known one.
     """
-    names, failures, log_dirs = (volumes.column(name).to_pylist() for name in ("device", "failure", "log_dir"))
+    names, failures, log_dirs = (volumes[name].to_pylist() for name in ("device", "failure", "log_dir"))
     keys = [
         (name, None if failure is None else log_dir)
         for name, failure, log_dir in zip(names, failures, log_dirs, strict=True)
@@ -91,10 +92,13 @@ def device_rows(volumes: pa.Table) -> tuple[int, ...]:
     return tuple(places[key] for key in keys)
 
 
-def _devices(volumes: pa.Table, device_of: Sequence[int], header: Header) -> tuple[DeviceFacts, ...]:
+def _devices(volumes: Columns, device_of: Sequence[int], header: Header) -> tuple[DeviceFacts, ...]:
     """As the first log dir of each tells."""
-    rows = dict(zip(reversed(device_of), reversed(volumes.to_pylist()), strict=True))
-    return tuple(_device(rows[device], header) for device in range(len(rows)))
+    rows = zip(*(volumes[name].to_pylist() for name in READ_OF_VOLUMES), strict=True)
+    firsts: dict[int, tuple[Any, ...]] = {}
+    for device, row in zip(device_of, rows, strict=True):
+        firsts.setdefault(device, row)
+    return tuple(_device(dict(zip(READ_OF_VOLUMES, row, strict=True)), header) for row in firsts.values())
 
 
 def _device(row: dict[str, Any], header: Header) -> DeviceFacts:
@@ -124,10 +128,10 @@ def _patterns(text: str) -> tuple[str, ...]:
     return patterns
 
 
-def _topics(topics: pa.Table) -> TopicTable:
+def _topics(topics: Columns) -> TopicTable:
     rules = {name: numpy_column(topics, name) for name in ("is_known", *RULES) if name != _FOR_EVER}
     rules[_FOR_EVER] = _filled(topics, _FOR_EVER, default=False)
-    return TopicTable(topics.column("topic").to_pylist(), RuleColumns(**rules))
+    return TopicTable(topics["topic"].to_pylist(), RuleColumns(**rules))
 
 
 def _begins(segments: npt.NDArray[Any]) -> Int64Column:
@@ -139,7 +143,7 @@ def _begins(segments: npt.NDArray[Any]) -> Int64Column:
     return begins
 
 
-def _log_table(logs: pa.Table, device_of: Int32Column, topics: int, segments_begin: Int64Column) -> LogTable:
+def _log_table(logs: Columns, device_of: Int32Column, topics: int, segments_begin: Int64Column) -> LogTable:
     volume = numpy_column(logs, "volume")
     columns = {name: numpy_column(logs, name) for name in OF_LOG_TABLE if name != _LAST_STABLE}
     columns[_LAST_STABLE] = _filled(logs, _LAST_STABLE, default=-1)
@@ -158,7 +162,7 @@ def _segment_table(snapshot: Snapshot, begins: Int64Column) -> SegmentTable:
     rows = snapshot.header.sections[SEGMENTS].rows
     if begins[-1] != rows:
         raise _inconsistent(f"the logs count {begins[-1]} segments, and there are {rows}")
-    read = snapshot.read(SEGMENTS)
+    read = snapshot.columns(SEGMENTS)
     columns = {name: numpy_column(read, name) for name in OF_SEGMENT_TABLE}
     _check_order(numpy_column(read, "log"), columns["base_offset"], begins)
     return SegmentTable(**columns)
@@ -167,7 +171,7 @@ def _segment_table(snapshot: Snapshot, begins: Int64Column) -> SegmentTable:
 def _check_order(log: npt.NDArray[Any], base_offset: npt.NDArray[Any], begins: Int64Column) -> None:
     """Every segment in the log that counts it, with a base offset above the one before it."""
     expected = np.repeat(np.arange(len(begins) - 1, dtype=np.int32), np.diff(begins))
-    if not np.array_equal(log, expected):
+    if (log != expected).any():
         raise _inconsistent("segments are not those of the logs that count them")
     if not len(log):
         return

@@ -53,17 +53,17 @@ class BrokerSnapshot:
 def read_broker(source: Source) -> BrokerSnapshot:
     """Raises ``BadSnapshot``."""
     with opened(source) as snapshot:
-        volumes, topics = snapshot.read(VOLUMES, READ_OF_VOLUMES), snapshot.read(TOPICS)
-        logs = snapshot.read(LOGS, READ_OF_LOGS)
+        volumes, topics = snapshot.columns(VOLUMES, READ_OF_VOLUMES), snapshot.columns(TOPICS)
+        logs = snapshot.columns(LOGS, READ_OF_LOGS)
         return BrokerSnapshot(
             header=snapshot.header,
             tables=tables_from(snapshot, volumes, topics, logs),
-            log_dirs=tuple(volumes.column("log_dir").to_pylist()),
+            log_dirs=tuple(volumes["log_dir"].to_pylist()),
             log_dir_of_log=numpy_column(logs, "volume").astype(np.int64),
             device_of_log_dir=device_rows(volumes),
-            topic_ids=tuple(topics.column("topic_id").to_pylist()),
-            min_free_bytes=tuple(volumes.column("min_free_bytes").to_pylist()),
-            max_used_percent=tuple(volumes.column("max_used_percent").to_pylist()),
+            topic_ids=tuple(topics["topic_id"].to_pylist()),
+            min_free_bytes=tuple(volumes["min_free_bytes"].to_pylist()),
+            max_used_percent=tuple(volumes["max_used_percent"].to_pylist()),
         )
 
 
