@@ -81,7 +81,7 @@ class Snapshot:
 
     def columns(self, section: str, columns: Sequence[str] | None = None) -> dict[str, pa.Array | pa.ChunkedArray]:
         """The same without a table around them, for those who read thousands of files."""
-        schema, names, texts, sure = _asked(section, tuple(columns or SECTIONS[section].names))
+        schema, names, watched = _asked(section, tuple(SECTIONS[section].names if columns is None else columns))
         place = self.header.sections[section]
         if not place.rows:
             return dict(zip(schema.names, schema.empty_table().columns, strict=True))
@@ -102,10 +102,10 @@ class Snapshot:
                     by_name[name] if name in by_name else pa.nulls(place.rows, field.type)
                     for name, field in zip(names, schema, strict=True)
                 ]
-            for each in texts:
-                found[each] = _plain(found[each])
-            for each in sure:
-                if found[each].null_count:
+            for each, is_text, is_sure in watched:
+                if is_text and names[each] in self._columns:
+                    found[each] = _plain(found[each])
+                if is_sure and found[each].null_count:
                     raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{section}.{schema.names[each]} has nulls")
             return dict(zip(schema.names, found, strict=True))
 
@@ -192,12 +192,12 @@ def _parquet(
 
 
 @lru_cache(maxsize=64)
-def _asked(section: str, columns: tuple[str, ...]) -> tuple[pa.Schema, tuple[str, ...], list[int], list[int]]:
-    """Some columns of a section, and their names in a file; which of them are texts, and which may not be null."""
+def _asked(section: str, columns: tuple[str, ...]) -> tuple[pa.Schema, tuple[str, ...], list[tuple[int, bool, bool]]]:
+    """Some columns of a section, their names in a file, and which of them are texts or may not be null."""
     schema = pa.schema([SECTIONS[section].field(name) for name in columns])
     names = tuple(column_in_file(section, name) for name in columns)
-    texts = [place for place, name in enumerate(names) if name in _TEXTS]
-    return schema, names, texts, [place for place, field in enumerate(schema) if not field.nullable]
+    kinds = [(place, name in _TEXTS, not schema.field(place).nullable) for place, name in enumerate(names)]
+    return schema, names, [(place, is_text, is_sure) for place, is_text, is_sure in kinds if is_text or is_sure]
 
 
 def _header(metadata: Mapping[bytes, bytes]) -> Header:

@@ -41,8 +41,8 @@ _LAST_STABLE, _FOR_EVER = "last_stable_offset", "is_for_ever"
 _PROTECTED = "protected_topics"
 _OF_POLICY = (_PROTECTED, "max_used_percent", "min_free_bytes", *NUMBERS_OF_POLICY, *FLAGS_OF_POLICY)
 READ_OF_VOLUMES = ("log_dir", "device", "failure", "total_bytes", "usable_bytes", "observed_at_ms", *_OF_POLICY)
-Columns: TypeAlias = Mapping[str, pa.Array | pa.ChunkedArray]
 READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
+Columns: TypeAlias = Mapping[str, pa.Array | pa.ChunkedArray]
 
 
 def reclaim_tables(source: Source) -> ReclaimTables:
@@ -55,10 +55,11 @@ def reclaim_tables(source: Source) -> ReclaimTables:
 def tables_from(snapshot: Snapshot, volumes: Columns, topics: Columns, logs: Columns) -> ReclaimTables:
     """The same where the small sections are read already. Raises ``BadSnapshot``."""
     device_of = device_rows(volumes)
+    devices = _devices(volumes, device_of, snapshot.header)
     facts = _topics(topics)
     segments_begin = _begins(numpy_column(logs, "segments"))
     return ReclaimTables(
-        devices=_devices(volumes, device_of, snapshot.header),
+        devices=devices,
         topics=facts,
         logs=_log_table(logs, np.array(device_of, dtype=np.int32), len(facts), segments_begin),
         segments=_segment_table(snapshot, segments_begin),
