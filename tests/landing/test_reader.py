@@ -242,6 +242,17 @@ def test_columns_that_a_later_writer_added_are_ignored() -> None:
     assert len(reclaim_tables(parquet(table, header_for())).devices) == 1
 
 
+def test_columns_that_stand_elsewhere_in_the_file_are_found() -> None:
+    """A column of two parts has two places in a file, and moves all that follow."""
+    parts = pa.array([{"a": 1, "b": "x"}])
+    table = flat().add_column(1, "volumes_parts", parts).append_column("volumes_colour", pa.array(["blue"]))
+
+    with Snapshot(parquet(table, header_for())) as snapshot:
+        read = snapshot.read(VOLUMES, ["is_offline", "device", "log_dir"])
+
+    assert read.to_pylist() == [{"is_offline": False, "device": "8:1", "log_dir": "/a"}]
+
+
 def test_parquet_without_a_header() -> None:
     assert reason_of(parquet(pa.table({"a": [1]}))) is QuarantineReason.NO_HEADER
     assert reason_of(parquet(flat(), "[]")) is QuarantineReason.NO_HEADER

@@ -36,14 +36,18 @@ def file_system(place: str) -> tuple[fs.FileSystem, str]:
 def opened_file(path: str) -> pa.NativeFile:
     """A landed file, by its path or URI.
 
-    One that is elsewhere is fetched whole, unless it is huge: with one request, and a store that fails is told from a
-    file that is damaged, because it fails here.
+    It is fetched whole, unless it is huge: with one request, and a store that fails is told from a file that is
+    damaged, because it fails here.
     """
-    if not is_uri(path):
-        return pa.OSFile(path)  # not mapped: a file that somebody cuts short meanwhile would end the process
-    files, below = file_system(path)
-    file = files.open_input_file(below)
-    return file if file.size() > _FETCHED_WHOLE else pa.BufferReader(_whole(file))
+    if is_uri(path):
+        files, below = file_system(path)
+        file = files.open_input_file(below)
+    else:
+        file = pa.OSFile(path)  # not mapped: a file that somebody cuts short meanwhile would end the process
+    if file.size() > _FETCHED_WHOLE:
+        return file
+    with file:
+        return pa.BufferReader(_whole(file))
 
 
 def _whole(file: pa.NativeFile) -> bytes:

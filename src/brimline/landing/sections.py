@@ -110,7 +110,7 @@ OF_LOG_TABLE = (
 OF_SEGMENT_TABLE = ("base_offset", "log_bytes", "allocated_bytes", "newest_timestamp_ms", "modified_ns")
 _NUMBERS_OF_VOLUME = ("total_bytes", "usable_bytes", "observed_at_ms")
 _NUMBERS_OF_LIMITS = ("max_used_percent", "min_free_bytes", "release_margin_percent")
-_NUMBERS_OF_POLICY = (
+NUMBERS_OF_POLICY = (
     "ceiling_percent",
     "min_retention_ms",
     "min_retention_bytes",
@@ -230,7 +230,7 @@ def _volumes(rows: Sequence[VolumeRow]) -> Columns:
         "state": [row.state for row in rows],
         **{
             name: _optional([None if policy is None else getattr(policy, name) for policy in policies])
-            for name in _NUMBERS_OF_POLICY
+            for name in NUMBERS_OF_POLICY
         },
         **{
             name: _flags([None if policy is None else getattr(policy, name) for policy in policies])

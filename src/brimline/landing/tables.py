@@ -8,7 +8,9 @@ Columns are numpy views of what pyarrow read wherever the section is one row gro
 """
 
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +20,9 @@ from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot, Source, opened
 from brimline.landing.schema import LOGS, SEGMENTS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
-from brimline.landing.sections import FLAGS_OF_POLICY, OF_LOG_TABLE, OF_SEGMENT_TABLE, RULES
+from brimline.landing.sections import FLAGS_OF_POLICY, NUMBERS_OF_POLICY, OF_LOG_TABLE, OF_SEGMENT_TABLE, RULES
 from brimline.model import Bytes
 from brimline.model.reclaim import (
-    CEILING_OFF,
     NO_TOPIC,
     DeviceFacts,
     LogTable,
@@ -37,82 +38,89 @@ from brimline.model.scan import FolderKind, Int32Column, Int64Column
 
 _LAST_STABLE, _FOR_EVER = "last_stable_offset", "is_for_ever"
 """Not in files of before: unknown there."""
+_PROTECTED = "protected_topics"
+_OF_POLICY = (_PROTECTED, "max_used_percent", "min_free_bytes", *NUMBERS_OF_POLICY, *FLAGS_OF_POLICY)
+READ_OF_VOLUMES = ("log_dir", "device", "failure", "total_bytes", "usable_bytes", "observed_at_ms", *_OF_POLICY)
 READ_OF_LOGS = ("volume", "segments", *OF_LOG_TABLE)
+Columns: TypeAlias = Mapping[str, pa.Array | pa.ChunkedArray]
 
 
 def reclaim_tables(source: Source) -> ReclaimTables:
     """Raises ``BadSnapshot``."""
     with opened(source) as snapshot:
-        return tables_from(snapshot, snapshot.read(VOLUMES), snapshot.read(TOPICS), snapshot.read(LOGS, READ_OF_LOGS))
+        volumes, topics = snapshot.columns(VOLUMES, READ_OF_VOLUMES), snapshot.columns(TOPICS)
+        return tables_from(snapshot, volumes, topics, snapshot.columns(LOGS, READ_OF_LOGS))
 
 
-def tables_from(snapshot: Snapshot, volumes: pa.Table, topics: pa.Table, logs: pa.Table) -> ReclaimTables:
+def tables_from(snapshot: Snapshot, volumes: Columns, topics: Columns, logs: Columns) -> ReclaimTables:
     """The same where the small sections are read already. Raises ``BadSnapshot``."""
-    devices, device_of = _devices(volumes, snapshot.header)
+    device_of = device_rows(volumes)
+    devices = _devices(volumes, device_of, snapshot.header)
     facts = _topics(topics)
     segments_begin = _begins(numpy_column(logs, "segments"))
     return ReclaimTables(
         devices=devices,
         topics=facts,
-        logs=_log_table(logs, device_of, len(facts), segments_begin),
+        logs=_log_table(logs, np.array(device_of, dtype=np.int32), len(facts), segments_begin),
         segments=_segment_table(snapshot, segments_begin),
     )
 
 
-def numpy_column(table: pa.Table, name: str) -> npt.NDArray[Any]:
+def numpy_column(columns: Columns, name: str) -> npt.NDArray[Any]:
     """A column without nulls, as a view of pyarrow's memory where it is one piece; a bool column is copied."""
-    column = table.column(name)
-    if pa.types.is_boolean(column.type):
-        return np.asarray(column.to_numpy(), dtype=np.bool_)
-    if column.num_chunks == 1:
-        return np.asarray(column.chunk(0).to_numpy(zero_copy_only=True))
-    return np.asarray(column.to_numpy())
+    return np.asarray(columns[name].to_numpy())
 
 
-def _devices(volumes: pa.Table, header: Header) -> tuple[tuple[DeviceFacts, ...], Int32Column]:
-    """The devices in the order of their first log dir, and each volume row's device.
+def _filled(columns: Columns, name: str, default: int) -> npt.NDArray[Any]:
+    """A column that is not in every file: where it is not, all of it is null."""
+    column = columns[name]
+    if column.null_count == len(column):
+        return np.full(len(column), default, dtype=column.type.to_pandas_dtype())
+    return np.asarray(column.fill_null(default).to_numpy())
+
+
+def device_rows(volumes: Columns) -> tuple[int, ...]:
+    """Each log dir's device; devices are in the order of their first log dirs.
 
     A log dir that could not be read stands alone, as for the guard: its device is only the last known one.
     """
-    devices: list[DeviceFacts] = []
-    places: dict[tuple[str, str], int] = {}
-    of_row = []
-    for row in volumes.to_pylist():
-        key = (row["device"], "" if row["failure"] is None else row["log_dir"])
-        if key not in places:
-            places[key] = len(devices)
-            devices.append(_device(row, header))
-        of_row.append(places[key])
-    return tuple(devices), np.array(of_row, dtype=np.int32)
+    names, failures, log_dirs = (volumes[name].to_pylist() for name in ("device", "failure", "log_dir"))
+    keys = [
+        (name, None if failure is None else log_dir)
+        for name, failure, log_dir in zip(names, failures, log_dirs, strict=True)
+    ]
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    return tuple(places[key] for key in keys)
 
 
-def _device(row: dict[str, object], header: Header) -> DeviceFacts:
-    total, usable = _optional(row, "total_bytes"), _optional(row, "usable_bytes")
-    observed = _optional(row, "observed_at_ms")
-    defaults = ReclaimPolicy()
-    text = row["protected_topics"]
+def _devices(volumes: Columns, device_of: Sequence[int], header: Header) -> tuple[DeviceFacts, ...]:
+    """As the first log dir of each tells."""
+    rows = zip(*(volumes[name].to_pylist() for name in READ_OF_VOLUMES), strict=True)
+    firsts: dict[int, tuple[Any, ...]] = {}
+    for device, row in zip(device_of, rows, strict=True):
+        firsts.setdefault(device, row)
+    return tuple(_device(dict(zip(READ_OF_VOLUMES, row, strict=True)), header) for row in firsts.values())
+
+
+def _device(row: dict[str, Any], header: Header) -> DeviceFacts:
+    total, usable, observed = row["total_bytes"], row["usable_bytes"], row["observed_at_ms"]
     return DeviceFacts(
-        name=str(row["device"]),
+        name=row["device"],
         total_bytes=None if total is None else Bytes(total),
         usable_bytes=None if usable is None else Bytes(usable),
         now_ms=header.taken_at_ms if observed is None else observed,
-        policy=ReclaimPolicy(
-            ceiling_percent=_number(row, "ceiling_percent", CEILING_OFF),
-            min_retention_ms=_number(row, "min_retention_ms", defaults.min_retention_ms),
-            min_retention_bytes=_number(row, "min_retention_bytes", defaults.min_retention_bytes),
-            max_bytes_per_cycle=_optional(row, "max_bytes_per_cycle"),
-            max_percent_per_cycle=_optional(row, "max_percent_per_cycle"),
-            max_used_percent=_number(row, "max_used_percent", defaults.max_used_percent),
-            min_free_bytes=_number(row, "min_free_bytes", defaults.min_free_bytes),
-            protected_topics=_patterns(None if text is None else str(text)),
-            future_tolerance_ms=_number(row, "future_tolerance_ms", defaults.future_tolerance_ms),
-            **{name: row[name] is True for name in FLAGS_OF_POLICY},
-        ),
+        policy=_policy(*[row[name] for name in _OF_POLICY]),
     )
 
 
-def _patterns(text: str | None) -> tuple[str, ...]:
-    patterns = split_patterns(text or "")
+@lru_cache(maxsize=8)  # most brokers of a fleet have the same
+def _policy(*values: Any) -> ReclaimPolicy:
+    said = {name: value for name, value in zip(_OF_POLICY, values, strict=True) if value is not None}
+    return ReclaimPolicy(**said | {_PROTECTED: _patterns(said.get(_PROTECTED, ""))})
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    patterns = split_patterns(text)
     for pattern in patterns:
         try:
             re.compile(pattern)
@@ -121,21 +129,10 @@ def _patterns(text: str | None) -> tuple[str, ...]:
     return patterns
 
 
-def _optional(row: dict[str, object], name: str) -> int | None:
-    value = row[name]
-    return value if isinstance(value, int) else None
-
-
-def _number(row: dict[str, object], name: str, default: int) -> int:
-    value = _optional(row, name)
-    return default if value is None else value
-
-
-def _topics(topics: pa.Table) -> TopicTable:
+def _topics(topics: Columns) -> TopicTable:
     rules = {name: numpy_column(topics, name) for name in ("is_known", *RULES) if name != _FOR_EVER}
-    is_for_ever = topics.column(_FOR_EVER)
-    rules[_FOR_EVER] = np.equal(is_for_ever.to_numpy(), True)  # noqa: FBT003  null is not
-    return TopicTable(topics.column("topic").to_pylist(), RuleColumns(**rules))
+    rules[_FOR_EVER] = _filled(topics, _FOR_EVER, default=False)
+    return TopicTable(topics["topic"].to_pylist(), RuleColumns(**rules))
 
 
 def _begins(segments: npt.NDArray[Any]) -> Int64Column:
@@ -147,10 +144,10 @@ def _begins(segments: npt.NDArray[Any]) -> Int64Column:
     return begins
 
 
-def _log_table(logs: pa.Table, device_of: Int32Column, topics: int, segments_begin: Int64Column) -> LogTable:
+def _log_table(logs: Columns, device_of: Int32Column, topics: int, segments_begin: Int64Column) -> LogTable:
     volume = numpy_column(logs, "volume")
     columns = {name: numpy_column(logs, name) for name in OF_LOG_TABLE if name != _LAST_STABLE}
-    columns[_LAST_STABLE] = np.asarray(logs.column(_LAST_STABLE).fill_null(-1).to_numpy())
+    columns[_LAST_STABLE] = _filled(logs, _LAST_STABLE, default=-1)
     _check_range("logs.volume", volume, 0, len(device_of))
     _check_range("logs.topic", columns["topic"], NO_TOPIC, topics)
     _check_range("logs.kind", columns["kind"], 0, len(FolderKind))
@@ -166,7 +163,7 @@ def _segment_table(snapshot: Snapshot, begins: Int64Column) -> SegmentTable:
     rows = snapshot.header.sections[SEGMENTS].rows
     if begins[-1] != rows:
         raise _inconsistent(f"the logs count {begins[-1]} segments, and there are {rows}")
-    read = snapshot.read(SEGMENTS)
+    read = snapshot.columns(SEGMENTS)
     columns = {name: numpy_column(read, name) for name in OF_SEGMENT_TABLE}
     _check_order(numpy_column(read, "log"), columns["base_offset"], begins)
     return SegmentTable(**columns)
@@ -175,7 +172,7 @@ def _segment_table(snapshot: Snapshot, begins: Int64Column) -> SegmentTable:
 def _check_order(log: npt.NDArray[Any], base_offset: npt.NDArray[Any], begins: Int64Column) -> None:
     """Every segment in the log that counts it, with a base offset above the one before it."""
     expected = np.repeat(np.arange(len(begins) - 1, dtype=np.int32), np.diff(begins))
-    if not np.array_equal(log, expected):
+    if (log != expected).any():
         raise _inconsistent("segments are not those of the logs that count them")
     if not len(log):
         return

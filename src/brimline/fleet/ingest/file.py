@@ -18,7 +18,7 @@ from brimline.landing.header import Header
 from brimline.landing.reader import Snapshot
 from brimline.landing.schema import LOGS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
-from brimline.landing.tables import tables_from
+from brimline.landing.tables import Columns, tables_from
 from brimline.model.secrets import is_uri
 
 _UNKNOWN_BELOW_0 = (c.LOG_START_OFFSET, c.HIGH_WATERMARK, c.LOG_END_OFFSET, c.HIGHEST_REMOTE_OFFSET)
@@ -62,15 +62,15 @@ def taken_at(header: Header) -> datetime:
 
 def _rows(snapshot: Snapshot) -> dict[Table, pa.RecordBatch]:
     """Every page is decoded, every row that points to another is followed."""
-    volumes, topics, logs = (snapshot.read(section) for section in (VOLUMES, TOPICS, LOGS))
+    volumes, topics, logs = (snapshot.columns(section) for section in (VOLUMES, TOPICS, LOGS))
     try:
         tables_from(snapshot, volumes, topics, logs)
     except ValueError as error:
         raise BadSnapshot(QuarantineReason.INCONSISTENT, " ".join(str(error).split())) from None
     found = {
-        Table.VOLUMES: _columns(volumes),
+        Table.VOLUMES: volumes,
         Table.REPLICAS: _replicas(volumes, topics, logs),
-        Table.TOPIC_CONFIGS: _columns(topics),
+        Table.TOPIC_CONFIGS: topics,
     }
     for table, columns in found.items():
         for name in NOT_NEGATIVE.get(table, ()):
@@ -80,9 +80,7 @@ def _rows(snapshot: Snapshot) -> dict[Table, pa.RecordBatch]:
     return {table: _batch(ARROW[table], columns, of_snapshot) for table, columns in found.items()}
 
 
-def _batch(
-    schema: pa.Schema, found: Mapping[str, pa.Array | pa.ChunkedArray], of_snapshot: Mapping[str, pa.Scalar]
-) -> pa.RecordBatch:
+def _batch(schema: pa.Schema, found: Columns, of_snapshot: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
     rows = len(next(iter(found.values())))
     columns = {name: pa.repeat(value, rows) for name, value in of_snapshot.items()} | dict(found)
     return pa.record_batch([_as(columns[field.name], field.type) for field in schema], schema=schema)
@@ -100,24 +98,20 @@ def _snapshot_columns(header: Header) -> Mapping[str, pa.Scalar]:
     }
 
 
-def _replicas(volumes: pa.Table, topics: pa.Table, of_logs: pa.Table) -> dict[str, pa.ChunkedArray]:
-    logs = _columns(of_logs)
+def _replicas(volumes: Columns, topics: Columns, of_logs: Columns) -> Columns:
+    logs = dict(of_logs)
     volume, topic = logs.pop("volume"), _known(logs.pop("topic"))
     named = {
-        c.LOG_DIR: volumes.column("log_dir").take(volume),
-        c.DEVICE: volumes.column("device").take(volume),
-        c.TOPIC: topics.column("topic").take(topic),
-        c.TOPIC_ID: topics.column("topic_id").take(topic),
+        c.LOG_DIR: volumes["log_dir"].take(volume),
+        c.DEVICE: volumes["device"].take(volume),
+        c.TOPIC: topics["topic"].take(topic),
+        c.TOPIC_ID: topics["topic_id"].take(topic),
         c.PARTITION: _known(logs.pop("partition")),
     }
     return logs | named | {name: _known(logs[name]) for name in _UNKNOWN_BELOW_0}
 
 
 SECTION_TABLES = (Table.VOLUMES, Table.REPLICAS, Table.TOPIC_CONFIGS)
-
-
-def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -11,7 +11,7 @@ from brimline.landing.header import Header
 from brimline.landing.reader import Source, opened
 from brimline.landing.schema import LOGS, TOPICS, VOLUMES
 from brimline.landing.seal import BadSnapshot, QuarantineReason
-from brimline.landing.tables import READ_OF_LOGS, numpy_column, tables_from
+from brimline.landing.tables import READ_OF_LOGS, READ_OF_VOLUMES, device_rows, numpy_column, tables_from
 from brimline.model.reclaim import ReclaimTables
 from brimline.model.scan import FolderKind, Int64Column
 
@@ -53,28 +53,18 @@ class BrokerSnapshot:
 def read_broker(source: Source) -> BrokerSnapshot:
     """Raises ``BadSnapshot``."""
     with opened(source) as snapshot:
-        volumes, topics, logs = snapshot.read(VOLUMES), snapshot.read(TOPICS), snapshot.read(LOGS, READ_OF_LOGS)
+        volumes, topics = snapshot.columns(VOLUMES, READ_OF_VOLUMES), snapshot.columns(TOPICS)
+        logs = snapshot.columns(LOGS, READ_OF_LOGS)
         return BrokerSnapshot(
             header=snapshot.header,
             tables=tables_from(snapshot, volumes, topics, logs),
-            log_dirs=tuple(volumes.column("log_dir").to_pylist()),
+            log_dirs=tuple(volumes["log_dir"].to_pylist()),
             log_dir_of_log=numpy_column(logs, "volume").astype(np.int64),
-            device_of_log_dir=_device_rows(volumes),
-            topic_ids=tuple(topics.column("topic_id").to_pylist()),
-            min_free_bytes=tuple(volumes.column("min_free_bytes").to_pylist()),
-            max_used_percent=tuple(volumes.column("max_used_percent").to_pylist()),
+            device_of_log_dir=device_rows(volumes),
+            topic_ids=tuple(topics["topic_id"].to_pylist()),
+            min_free_bytes=tuple(volumes["min_free_bytes"].to_pylist()),
+            max_used_percent=tuple(volumes["max_used_percent"].to_pylist()),
         )
-
-
-def _device_rows(volumes: pa.Table) -> tuple[int, ...]:
-    """In the order, and by the rule, of ``landing.tables``."""
-    names, failures, log_dirs = (volumes.column(name).to_pylist() for name in ("device", "failure", "log_dir"))
-    keys = [
-        (name, None if failure is None else log_dir)
-        for name, failure, log_dir in zip(names, failures, log_dirs, strict=True)
-    ]
-    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    return tuple(places[key] for key in keys)
 
 
 def read_broker_at(path: str) -> BrokerSnapshot:
