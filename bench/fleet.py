@@ -120,6 +120,7 @@ def comparisons(sizes: Sizes = USUAL) -> Iterator[Comparison]:
         ours = runs[Planner.SPARK]
         for planner in (each for each in planners if each is not Planner.SPARK):
             yield _compared(f"{what}, {planner.value}: warm", "s", runs[planner], ours, lambda run: run.warm_seconds)
+            yield _compared(f"{planner.value}: CPU, warm", "s", runs[planner], ours, lambda run: run.warm_cpu_seconds)
             yield _compared(f"{planner.value}: first", "s", runs[planner], ours, lambda run: run.first_seconds)
             yield _compared(f"{planner.value}: peak memory", "MB", runs[planner], ours, lambda run: run.peak_megabytes)
     yield from _cold(sizes)

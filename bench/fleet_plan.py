@@ -26,7 +26,7 @@ import pyarrow as pa
 from bench import fleet_result
 from bench.fleet_landing import files_in
 from bench.fleet_result import of_plan_rows
-from bench.fleet_tree import watched
+from bench.fleet_tree import cpu_seconds, watched
 from brimline.fleet.planner.tasks import SnapshotFile
 
 WARM_PLANS = 2
@@ -51,6 +51,7 @@ class Measured:
     start_seconds: float
     first_seconds: float
     warm_seconds: float
+    warm_cpu_seconds: float
     digest: str
     peak_megabytes: float = 0.0
 
@@ -65,15 +66,17 @@ def measure_here(planner: Planner, folder: Path) -> Measured:
     begin = time.perf_counter()
     with _started(planner, folder) as (plan, named):
         started = time.perf_counter()
-        times = []
+        times, cpu_times = [], []
         for _ in range(1 + WARM_PLANS):
-            before = time.perf_counter()
+            before, cpu_before = time.perf_counter(), cpu_seconds(os.getpid())
             rows = plan()
             times.append(time.perf_counter() - before)
+            cpu_times.append(cpu_seconds(os.getpid()) - cpu_before)
         return Measured(
             start_seconds=started - begin,
             first_seconds=times[0],
             warm_seconds=statistics.median(times[1:]),
+            warm_cpu_seconds=statistics.median(cpu_times[1:]),
             digest=named(rows).digest(),
         )
 

@@ -5,6 +5,7 @@ variables: the names of files travel with the function, task by task, and a task
 It is for fleets whose snapshots are too many, or too far away, for one machine.
 """
 
+import gc
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -28,6 +29,8 @@ def rows_on_spark(spark: SparkSession, files: Files, rows: BrokerRows, schema: S
 def _rows_of_tasks(
     tasks: Sequence[bytes], rows: BrokerRows, numbers: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    # Spark's worker collects garbage after each task: of all that is imported, unless that is set aside
+    gc.freeze()
     for batch in numbers:
         for task in batch.column(0).to_pylist():
             yield from rows.of_files(pickle.loads(tasks[task]))

@@ -19,13 +19,14 @@ from brimline.fleet.planner.broker_snapshot import BrokerSnapshot, read_broker_a
 from brimline.landing.seal import BadSnapshot
 
 # By the number of segments, and not by that of cores, which Spark Connect does not tell.
-SEGMENTS_PER_TASK = 1_000_000
-"""About half a second of work: enough to hide what a task costs to start, little enough to even out."""
-FILES_PER_TASK = 200
+SEGMENTS_PER_TASK = 2_000_000
+"""About a second of work: enough to hide what a task costs to start and to tidy up after (40 ms), little enough to even
+out."""
+FILES_PER_TASK = 250
 MOST_TASKS = 2_000
 _SEGMENTS_AT_ONCE = 1 << 17
 """Of several brokers: with fewer, calls cost more than what they do; more do not stay in a processor's cache."""
-_WORTH_A_POOL = SEGMENTS_PER_TASK
+_WORTH_A_POOL = 1_000_000
 """Of segments in all: with fewer, processes take longer to start than to work."""
 
 
