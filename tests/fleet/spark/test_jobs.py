@@ -42,7 +42,7 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def warehouse(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    made = Warehouse(str(tmp_path_factory.mktemp("warehouse")))
+    made = Warehouse(str(tmp_path_factory.mktemp("warehouse") / "{odd} [a] #1*"))
     ingest(spark, str(landing), made, tasks=CORES)
     inputs = Inputs(spark=spark, warehouse=made, now=NOW)
     for job in JOBS:
@@ -87,6 +87,24 @@ def test_the_newest_rows_are_the_same_whoever_reads_them(
 
     assert len(here) == len(USED)
     assert here == by_spark == by_tasks
+
+
+def test_rows_that_somebody_else_has_marked_as_deleted_are_not_read(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With deletion vectors the data files still hold them."""
+    monkeypatch.setattr(warehouse_module, "SMALL_BYTES", 0)
+    copy = Warehouse(str(tmp_path))
+    shutil.copytree(f"{warehouse.place}/replicas", tmp_path / "replicas")
+    table = f"delta.`{tmp_path}/replicas`"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+    before = {file.name for file in tmp_path.rglob("*.parquet")}
+    spark.sql(f"DELETE FROM {table} WHERE broker_id = 1 AND taken_at < '{NOW - timedelta(minutes=3)}'")
+
+    found = [row["broker_id"] for row in read(spark, copy, Table.REPLICAS)]
+
+    assert {file.name for file in tmp_path.rglob("*.parquet")} == before
+    assert sorted(found) == [1, 2, 2, 3, 3]
 
 
 def test_every_volume_has_its_newest_figures(spark: SparkSession, warehouse: Warehouse) -> None:

@@ -28,7 +28,9 @@ def wide(number: Column) -> Column:
 def hundred_times_over(size: Column, limit: Column) -> Column:
     """``size * 100 // limit`` of numbers that are not negative; the largest number where 64 bits do not hold it."""
     fits = wide(size) < wide(limit) * wide(F.lit(_LARGEST // 100))
-    return F.when(fits, F.call_function("div", wide(size) * F.lit(100), wide(limit))).when(
+    # All but odd sizes: no decimals for them
+    in_64_bits = F.when(size < _LARGEST // 100, F.call_function("div", size * 100, limit))
+    return in_64_bits.when(fits, F.call_function("div", wide(size) * F.lit(100), wide(limit))).when(
         size.isNotNull() & limit.isNotNull(), F.lit(_LARGEST)
     )
 

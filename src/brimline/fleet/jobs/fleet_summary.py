@@ -7,7 +7,7 @@ for each table would cost more than all the rest.
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from brimline.decide.disk_state import DiskState
@@ -52,9 +52,9 @@ def fleet_summary(
     figures = (
         of_devices(volume_pressure),
         tier_overlap.select(c.CLUSTER_ID, c.STALLED_PARTITIONS),
-        retention_pressure.select(c.CLUSTER_ID, _one_if(F.col(c.PRESSURE_PERCENT) > 100, c.OVER_RETENTION_REPLICAS)),
+        _one_each(retention_pressure.where(F.col(c.PRESSURE_PERCENT) > 100), c.OVER_RETENTION_REPLICAS),
         _of_plan(reclaim_plan),
-        quarantine.select(c.CLUSTER_ID, F.lit(1).alias(c.QUARANTINED_FILES)),
+        _one_each(quarantine, c.QUARANTINED_FILES),
     )
     together = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), figures)
     clusters = together.groupBy(c.CLUSTER_ID).agg(
@@ -126,5 +126,5 @@ def _of_plan(reclaim_plan: DataFrame) -> DataFrame:
     )
 
 
-def _one_if(is_so: Column, name: str) -> Column:
-    return F.when(is_so, 1).alias(name)
+def _one_each(rows: DataFrame, name: str) -> DataFrame:
+    return rows.select(c.CLUSTER_ID, F.lit(1).alias(name))
