@@ -97,11 +97,12 @@ def _ticks(pid: int) -> int:
 
 
 def _children(pid: int) -> list[int]:
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:
-        return []  # it has ended
+    found: list[int] = []
+    with suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):  # this thread of it has
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def _kilobytes(pid: int) -> int:
