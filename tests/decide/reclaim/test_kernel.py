@@ -47,6 +47,14 @@ def test_a_now_beyond_the_key_is_refused(now: int) -> None:
         kernel.ages(column(1), column(1), now, HOUR)
 
 
+@pytest.mark.parametrize("tolerance", [-1, 1 << 43, 1 << 62])
+@pytest.mark.parametrize("now", [1 << 62, NOW])
+def test_a_tolerance_beyond_the_key_is_refused_also_where_the_sum_overflows(now: int, tolerance: int) -> None:
+    for each in (now, np.array([now, NOW])):
+        with pytest.raises(ValueError, match="outside of what a plan can count with"):
+            kernel.ages(np.array([5, 5]), np.array([0, 0]), each, tolerance)
+
+
 def test_more_logs_than_the_key_holds_are_refused() -> None:
     with pytest.raises(ValueError, match="more than 1048576"):
         kernel.monotone(column(5), column(2**20))

@@ -35,18 +35,23 @@ def ages(newest_ms: Int64Column, modified_ns: Int64Column, now_ms: Each, toleran
     The largest timestamp, if it is one: not negative, and not later than ``now_ms`` by more than the tolerance.
     Otherwise the time of the last write, held between the epoch and now.
     """
-    now = np.asarray(now_ms, dtype=np.int64)
-    latest = now + tolerance_ms
-    if now.min(initial=0) < 0 or latest.max(initial=0) >= END_OF_TIME_MS:
-        raise ValueError(
-            f"the time {now.min(initial=0)} to {now.max(initial=0)} ms is outside of what a plan can count with"
-        )
+    now, tolerance = np.asarray(now_ms, dtype=np.int64), np.asarray(tolerance_ms, dtype=np.int64)
+    _check_times(now)
+    _check_times(tolerance)  # each alone first: their sum might overflow
+    latest = np.asarray(now + tolerance)
+    _check_times(latest)
     age = newest_ms.copy()
     # As an unsigned number anything negative is larger than any time.
     unbelievable = np.flatnonzero(age.view(np.uint64) > latest.view(np.uint64))
     most = now[unbelievable] if now.ndim else now
     age[unbelievable] = np.clip(modified_ns[unbelievable] // _NS_PER_MS, 0, most)
     return age
+
+
+def _check_times(ms: Int64Column) -> None:
+    for each in (ms.min(initial=0), ms.max(initial=0)):
+        if not 0 <= each < END_OF_TIME_MS:
+            raise ValueError(f"the time {each} ms is outside of what a plan can count with")
 
 
 def monotone(age: Int64Column, log: Int64Column) -> Int64Column:
