@@ -13,6 +13,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 PATIENCE_SECONDS = 240.0
 _PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
 _PATIENT = {"bootstrap_timeout_ms": _PATIENCE_MS}
+_LOOKS_AGAIN_MS = 5_000
+"""A consumer may join its group before it knows the topic. It has no partitions then until it asks for metadata again,
+by default after five minutes."""
 
 
 @contextmanager
@@ -29,7 +32,8 @@ def kafka_producer(servers: str, **settings: Any) -> Iterator[KafkaProducer]:
 
 @contextmanager
 def kafka_consumer(servers: str, *topics: str, **settings: Any) -> Iterator[KafkaConsumer]:
-    consumer = KafkaConsumer(*topics, bootstrap_servers=servers, **{**_PATIENT, **settings})
+    own = {**_PATIENT, "metadata_max_age_ms": _LOOKS_AGAIN_MS, **settings}
+    consumer = KafkaConsumer(*topics, bootstrap_servers=servers, **own)
     try:
         yield consumer
     finally:
