@@ -89,7 +89,7 @@ def _standing(columns: DeviceColumns, topics: TopicColumns) -> UInt8Column:
     protection = _protection(columns, topics)
     offsets_known = (logs.log_start_offset >= 0) & (logs.high_watermark >= 0)
     if np.any(spares):
-        offsets_known &= (logs.last_stable_offset >= 0) | np.equal(spares, False)  # noqa: FBT003
+        offsets_known &= (logs.last_stable_offset >= 0) | np.equal(spares, False)  # noqa: FBT003  ~ of one bool is a number
     standing = protection.copy()
     # The strongest comes last.
     for is_so, code in (
