@@ -4,6 +4,7 @@ Its producer waits for what is on its way when it is closed, raises when that ta
 it is collected. Here it is ended first: whoever wants something stored has waited for it before.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,9 +14,6 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 PATIENCE_SECONDS = 240.0
 _PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
 _PATIENT = {"bootstrap_timeout_ms": _PATIENCE_MS}
-_LOOKS_AGAIN_MS = 5_000
-"""A consumer may join its group before it knows the topic. It has no partitions then until it asks for metadata again,
-by default after five minutes."""
 
 
 @contextmanager
@@ -32,9 +30,15 @@ def kafka_producer(servers: str, **settings: Any) -> Iterator[KafkaProducer]:
 
 @contextmanager
 def kafka_consumer(servers: str, *topics: str, **settings: Any) -> Iterator[KafkaConsumer]:
-    own = {**_PATIENT, "metadata_max_age_ms": _LOOKS_AGAIN_MS, **settings}
-    consumer = KafkaConsumer(*topics, bootstrap_servers=servers, **own)
+    consumer = KafkaConsumer(*topics, bootstrap_servers=servers, **{**_PATIENT, **settings})
     try:
+        # One that joins its group before it knows its topics joins twice, and if a poll's time is up while it does so
+        # for the second time, it never looks at what it was assigned.
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        while not all(consumer.partitions_for_topic(topic) for topic in topics):
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"{servers} do not know all of {', '.join(topics)}")
+            time.sleep(0.1)
         yield consumer
     finally:
         consumer.close()
