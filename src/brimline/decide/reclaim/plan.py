@@ -1,8 +1,4 @@
-"""KIP-61's plan: which segments go, and why each goes or stays.
-
-A device's part of the plan written out: the reason of every segment, the row of every log, the row of the device.
-
-KIP-61: which segments go, so that a device is not used beyond its ceiling?
+"""KIP-61's plan: which segments go, so that a device is not used beyond its ceiling, and why each goes or stays.
 
 **Invariant.** For every device that is used beyond its ceiling the plan takes the globally oldest segments that may be
 taken, and no more of them than it must:
@@ -11,7 +7,7 @@ taken, and no more of them than it must:
   out already: ``.deleted`` files, ``-delete`` folders, closed segments below their log's present start, and what
   ordinary retention removes at its next pass (``rules``). Guards that fill together see each other's trims
   there, so none frees what another has freed.
-- *Age* is the largest record timestamp (``reclaim_kernel.ages`` has the rule for every odd value), made monotone along
+- *Age* is the largest record timestamp (``kernel.ages`` has the rule for every odd value), made monotone along
   the log. So a log is only ever trimmed from its head.
 - *Order* is by age, then topic name, partition and base offset (and, should two brokers share the device, the row), so
   that any two planners agree to the byte.
@@ -61,7 +57,7 @@ _NOT_NEEDED = {
     DeviceOutcome.NO_CURE: ReclaimReason.NO_CURE,
 }
 _NOT_KNOWN = ("first_taken", "from_offset", "new_log_start_offset", "oldest_ms", "newest_ms")
-_AFTER_GOING, _NOT_TAKEN, _BEFORE_ACTIVE = 3, 5, -1
+_AFTER_GOING, _BEFORE_ACTIVE = 3, -1
 
 
 def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
@@ -69,13 +65,13 @@ def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
     going = runs.going
     end_of_taken = going.until + taking.taken
     not_needed = [_NOT_NEEDED.get(each.outcome, ReclaimReason.ENOUGH_TAKEN) for each in taking.devices]
-    in_order = (
+    in_order: tuple[tuple[kernel.Each, Int64Column], ...] = (
         (ReclaimReason.GOING_LOG_START, going.log_start),
         (ReclaimReason.GOING_RETENTION_BYTES, going.retention_bytes),
         (ReclaimReason.GOING_RETENTION_MS, going.retention_ms),
         (ReclaimReason.TAKEN, end_of_taken),
         (ReclaimReason.CYCLE_LIMIT, end_of_taken + taking.held_back),
-        (ReclaimReason.ENOUGH_TAKEN, runs.removable),
+        (runs.columns.of_log(not_needed), runs.removable),
         (ReclaimReason.MIN_RETENTION_BYTES, runs.old_enough),
         (ReclaimReason.MIN_RETENTION_MS, runs.stable),
         (ReclaimReason.OPEN_TRANSACTION, runs.below_watermark),
@@ -83,13 +79,14 @@ def reasons(runs: LogRuns, taking: Taking) -> UInt8Column:
         (ReclaimReason.ACTIVE, runs.columns.count),
     )
     codes = np.empty((len(runs.standing), len(in_order)), dtype=np.uint8)
-    codes[:] = [code for code, _ in in_order]
-    codes[:, _NOT_TAKEN] = runs.columns.of_log(not_needed)
+    for place, (code, _) in enumerate(in_order):
+        codes[:, place] = code
     left_out = np.flatnonzero(runs.is_current & (runs.standing != ReclaimReason.CANDIDATE))
     codes[left_out, _AFTER_GOING:_BEFORE_ACTIVE] = runs.standing[left_out, np.newaxis]
     no_replica = np.flatnonzero(~runs.is_current)
     codes[no_replica] = runs.standing[no_replica, np.newaxis]
-    lengths = np.diff(np.stack([end for _, end in in_order], axis=1), axis=1, prepend=0)
+    ends = np.stack([end for _, end in in_order], axis=1)
+    lengths: Int64Column = np.diff(ends, axis=1, prepend=0)
     return np.repeat(codes.ravel(), lengths.ravel())
 
 

@@ -268,16 +268,15 @@ def _ranks(runs: LogRuns, logs: slice) -> Int64Column:
 
 def _going(runs: LogRuns) -> Iterator[Going]:
     columns, going = runs.columns, runs.going
-    of_logs = (
-        columns.allocated(np.zeros_like(going.log_start), going.log_start),
-        columns.allocated(going.log_start, going.retention_bytes),
-        columns.allocated(going.retention_bytes, going.retention_ms),
-        deleted_bytes(columns),
-        np.where(columns.logs.kind == FolderKind.DELETE, folder_bytes(columns), 0),
-    )
-    names = ("log_start", "retention_bytes", "retention_ms", "deleted_files", "delete_folders")
-    for figures in zip(*map(columns.by_device, of_logs), strict=True):
-        yield Going(**dict(zip(names, map(Bytes, figures), strict=True)))
+    of_logs = {
+        "log_start": columns.allocated(np.zeros_like(going.log_start), going.log_start),
+        "retention_bytes": columns.allocated(going.log_start, going.retention_bytes),
+        "retention_ms": columns.allocated(going.retention_bytes, going.retention_ms),
+        "deleted_files": deleted_bytes(columns),
+        "delete_folders": np.where(columns.logs.kind == FolderKind.DELETE, folder_bytes(columns), 0),
+    }
+    for figures in zip(*map(columns.by_device, of_logs.values()), strict=True):
+        yield Going(**dict(zip(of_logs, map(Bytes, figures), strict=True)))
 
 
 def _over(facts: DeviceFacts) -> int | None:

@@ -58,6 +58,8 @@ PLAN_ROWS = pa.schema(
         pa.field("newest_at", AT),
     ]
 )
+_DEVICE, _LOG_DIR = (PLAN_ROWS.names.index(name) for name in ("device", "log_dir"))
+"""Where the columns of a broker end, and those of a device."""
 
 
 def plan_rows(brokers: Sequence[BrokerSnapshot]) -> pa.RecordBatch:
@@ -109,13 +111,13 @@ def _rows(lot: Lot, planned: ReclaimPlan) -> tuple[Int64Column, Int64Column]:
 
 def _broker_columns(headers: Sequence[Header], broker: Int64Column) -> Iterator[pa.Array]:
     values = [(each.cluster_id, each.broker_id, each.snapshot_id, each.taken_at_ms * 1000, None) for each in headers]
-    return _taken(values, PLAN_ROWS.names[:5], broker)
+    return _taken(values, PLAN_ROWS.names[:_DEVICE], broker)
 
 
 def _device_columns(lot: Lot, planned: ReclaimPlan, device: Int64Column) -> Iterator[pa.Array]:
     each = zip(lot.tables.devices, lot.log_dirs_of_device, planned.devices, strict=True)
     values = [(facts.name, log_dirs, *_figures(facts, plan)) for facts, log_dirs, plan in each]
-    return _taken(values, PLAN_ROWS.names[5:19], device)
+    return _taken(values, PLAN_ROWS.names[_DEVICE:_LOG_DIR], device)
 
 
 def _taken(values: Sequence[tuple[Any, ...]], names: Sequence[str], row: Int64Column) -> Iterator[pa.Array]:
