@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.documents.notices import Weight
 from brimline.guard.explain import explain_config
-from brimline.guard.feature import Weight
 from brimline.metrics import catalogue
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.jmx import BridgeStatus, JmxBridge

@@ -172,10 +172,12 @@ def why_full(log_dir: str, space: Space | None, limits: DiskLimits) -> str:
     if not breached:
         return f"{used}, not yet below its limit by the release margin of {limits.release_margin_percent} %"
     values = {
-        Breach.MAX_USED_PERCENT: limits.max_used_percent,
-        Breach.MIN_FREE_BYTES: limits.min_free_bytes,
+        Breach.MAX_USED_PERCENT: f"={limits.max_used_percent}",
+        Breach.MIN_FREE_BYTES: f"={limits.min_free_bytes}",
+        Breach.RESERVE: f" of {human_bytes(limits.reserve)} usable",
+        Breach.INODES: f" of {limits.min_free_files} free, {space.usable_files} left",
     }
-    named = " and ".join(f"{breach.value}={values[breach]}" for breach in breached)
-    if Breach.MIN_FREE_BYTES in breached:
+    named = " and ".join(f"{breach.value}{values[breach]}" for breach in breached)
+    if {Breach.MIN_FREE_BYTES, Breach.RESERVE} & set(breached):
         used += f" with {human_bytes(space.usable)} usable"
     return f"{used}, {'limit' if len(breached) == 1 else 'limits'} {named}"

@@ -28,7 +28,9 @@ def log_dirs_to_cordon(
 ) -> frozenset[str]:
     """``ours`` are cordoned by us already, ``theirs`` by an operator."""
     wanted = {each.path for each in log_dirs if each.state is DiskState.FULL and each.path not in theirs}
-    wanted |= {each.path for each in log_dirs if each.state is DiskState.UNKNOWN and each.path in ours}
+    wanted |= {
+        each.path for each in log_dirs if each.state in (DiskState.UNKNOWN, DiskState.OFFLINE) and each.path in ours
+    }
     is_open = any(
         each.state is DiskState.OK and each.path not in wanted and each.path not in theirs for each in log_dirs
     )

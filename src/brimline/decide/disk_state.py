@@ -13,6 +13,15 @@ enough, and both must hold again for release. All in integers: ``(total - usable
 rounding, so the edge is where the operator put it. 100 switches the first off (no volume is used more than wholly),
 0 the second (nothing is less than nothing).
 
+**The reserve** is a third limit in bytes, worked out for each volume (``decide.unfenced_writes``): what may still be
+written there once Produce is refused. It counts only where one of the operator's own limits does.
+
+**Inodes** are space, too: a volume without free inodes is as full as one without free bytes. By count and not in
+percent, because xfs and zfs derive the number from the free bytes. A volume that tells no count has no such limit.
+
+**Offline** is what the broker says of a log dir (``DiskState.OFFLINE``): it is not written to, whatever room there is,
+until the broker is restarted. It hides the fullness of the volume from people, and changes nothing about the fence.
+
 **What "used" means.** ``total - usable``, where usable is what an ordinary user may still write. An ext4 keeps 5 % of
 its blocks for root by default; those count as used from the first day, because no broker can write to them. So an
 empty ext4 shows about 5 % used, and its brim is where Kafka would get ENOSPC, which is the brim that matters.
@@ -39,6 +48,7 @@ class DiskState(Enum):
     OK = "ok"
     FULL = "full"
     UNKNOWN = "unknown"
+    OFFLINE = "offline"
 
 
 class Breach(Enum):
@@ -46,6 +56,8 @@ class Breach(Enum):
 
     MAX_USED_PERCENT = "disk.max.used.percent"
     MIN_FREE_BYTES = "disk.min.free.bytes"
+    RESERVE = "brimline.disk.reserve"
+    INODES = "inodes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +65,8 @@ class DiskLimits:
     max_used_percent: int = 99
     min_free_bytes: Bytes = DEFAULT_MIN_FREE_BYTES
     release_margin_percent: int = 0
+    reserve: Bytes = BYTES_OFF
+    min_free_files: int = 0
 
     @property
     def percent_is_off(self) -> bool:
@@ -69,10 +83,15 @@ class DiskLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """A volume's bytes at one moment. ``usable`` may exceed ``total`` on odd file systems; then nothing is used."""
+    """A volume at one moment. ``usable`` may exceed ``total`` on odd file systems; then nothing is used.
+
+    ``usable_files``: the inodes that are left, of ``total_files``; ``None`` where the file system does not count them.
+    """
 
     total: Bytes
     usable: Bytes
+    total_files: int | None = None
+    usable_files: int | None = None
 
     @property
     def used(self) -> int:
@@ -86,13 +105,17 @@ def breaches(space: Space, limits: DiskLimits) -> tuple[Breach, ...]:
         found.append(Breach.MAX_USED_PERCENT)
     if space.usable < limits.min_free_bytes:
         found.append(Breach.MIN_FREE_BYTES)
+    elif not limits.are_off and space.usable < limits.reserve:
+        found.append(Breach.RESERVE)
+    if space.usable_files is not None and space.usable_files < limits.min_free_files:
+        found.append(Breach.INODES)
     return tuple(found)
 
 
 def next_state(was: DiskState, space: Space | None, limits: DiskLimits, *, is_gone: bool = False) -> DiskState:
     """The state after a reading; ``None`` is one that failed or that does not come."""
     if space is None:
-        stays = was is DiskState.FULL and not is_gone and not limits.are_off
+        stays = was is DiskState.FULL and not is_gone and not (limits.are_off and not limits.min_free_files)
         return DiskState.FULL if stays else DiskState.UNKNOWN
     if breaches(space, limits):
         return DiskState.FULL
@@ -111,6 +134,8 @@ def bytes_to_limit(space: Space, limits: DiskLimits) -> Bytes | None:
         distances.append(limits.max_used_percent * space.total // 100 - space.used)
     if not limits.bytes_is_off:
         distances.append(space.usable - limits.min_free_bytes)
+    if distances:
+        distances.append(space.usable - limits.reserve)
     return Bytes(min(distances)) if distances else None
 
 
@@ -126,4 +151,12 @@ def _is_released(space: Space, limits: DiskLimits) -> bool:
     margin_of_total = limits.release_margin_percent * space.total
     percent_holds = limits.percent_is_off or space.used * 100 + margin_of_total <= limits.max_used_percent * space.total
     bytes_hold = limits.bytes_is_off or space.usable * 100 >= limits.min_free_bytes * 100 + margin_of_total
-    return percent_holds and bytes_hold
+    reserve_holds = limits.are_off or not limits.reserve or space.usable * 100 >= limits.reserve * 100 + margin_of_total
+    return percent_holds and bytes_hold and reserve_holds and _has_files_again(space, limits)
+
+
+def _has_files_again(space: Space, limits: DiskLimits) -> bool:
+    if space.usable_files is None or not limits.min_free_files:
+        return True
+    margin = limits.release_margin_percent * limits.min_free_files
+    return space.usable_files * 100 >= limits.min_free_files * 100 + margin

@@ -3,10 +3,10 @@
 import shlex
 
 from brimline.decide import admission
-from brimline.decide.disk_state import Breach, DiskLimits, DiskState, Space
-from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.decide.disk_state import Breach, DiskState
+from brimline.disks.task import DiskReport, VolumeStatus, space_of
 from brimline.documents.gateway_state import StandingFence
-from brimline.model import human_bytes, human_percent, used_percent
+from brimline.model import human_bytes, human_count, human_percent, used_percent
 
 
 def named_log_dirs(volume: VolumeStatus) -> str:
@@ -20,7 +20,8 @@ def how_full(volume: VolumeStatus) -> str:
     return f"{human_percent(used_percent(total, usable))} used, {human_bytes(usable)} usable of {human_bytes(total)}"
 
 
-def why_full(volume: VolumeStatus, limits: DiskLimits) -> str:
+def why_full(volume: VolumeStatus) -> str:
+    limits = volume.limits
     if volume.reading.failure is not None:
         return "full when it last answered, and treated as full until it answers again"
     if not volume.breaches:
@@ -30,15 +31,29 @@ def why_full(volume: VolumeStatus, limits: DiskLimits) -> str:
         Breach.MIN_FREE_BYTES: (
             f"less than {human_bytes(limits.min_free_bytes)} is usable ({Breach.MIN_FREE_BYTES.value})"
         ),
+        Breach.RESERVE: (
+            f"less than {human_bytes(limits.reserve)} is usable, the reserve for what Kafka may still write there"
+        ),
+        Breach.INODES: (
+            f"{human_count(volume.reading.usable_files or 0)} inodes are left, fewer than "
+            f"{human_count(limits.min_free_files)}"
+        ),
     }
     return " and ".join(words[breach] for breach in volume.breaches)
 
 
-def state_sentence(volume: VolumeStatus, limits: DiskLimits) -> str:
+OFFLINE = (
+    "the broker holds it offline after a disk error: nothing is read or written there until the broker is restarted"
+)
+
+
+def state_sentence(volume: VolumeStatus) -> str:
     several = len(volume.log_dirs) > 1
+    if volume.state is DiskState.OFFLINE:
+        return f"{named_log_dirs(volume)} {'are' if several else 'is'} offline: {OFFLINE}; {how_full(volume)}"
     if volume.state is DiskState.FULL:
         be = "are" if several else "is"
-        return f"{named_log_dirs(volume)} {be} full: {why_full(volume, limits)}; {how_full(volume)}"
+        return f"{named_log_dirs(volume)} {be} full: {why_full(volume)}; {how_full(volume)}"
     if volume.state is DiskState.UNKNOWN:
         return f"{named_log_dirs(volume)} cannot be read, so writes to it are not refused: {volume.reading.failure}"
     return f"{named_log_dirs(volume)} {'have' if several else 'has'} room: {how_full(volume)}"
@@ -48,10 +63,9 @@ def reasons_of_full_log_dirs(report: DiskReport) -> dict[str, str]:
     """Every full log dir, and what refused clients are told of it: the same, whether guard or gateway decided it."""
     reasons: dict[str, str] = {}
     for volume in report.volumes:
-        if volume.state is DiskState.FULL:
-            total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
-            space = None if total is None or usable is None else Space(total=total, usable=usable)
-            reasons |= {path: admission.why_full(path, space, report.limits) for path in volume.log_dirs}
+        if volume.fullness is DiskState.FULL:
+            space = space_of(volume.reading)
+            reasons |= {path: admission.why_full(path, space, volume.limits) for path in volume.log_dirs}
     return reasons
 
 

@@ -14,13 +14,17 @@ never blocks and never fails because of a file system. After every step the stat
 imply; a look that is overdue is a reading too, and its volume is UNKNOWN. Each volume has its own pace: one that nears
 its limit is looked at often, its neighbours are not.
 
+The limits of a volume are the operator's and, where they are known, its reserve and its fewest inodes
+(``disks.reserves``). They are looked up at every judgement, so a guard and a gateway that read the same reserves have
+the same limits.
+
 The history of a volume (for its fill rate) belongs to the device, and ends when the device cannot be read: a rate must
 not be drawn across a gap that nobody saw.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -105,7 +109,8 @@ NO_RESERVE = Bytes(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSettings:
-    """``reserve``: usable bytes below which a ballast is given back; like a limit it is neared with frequent looks.
+    """``ballast_reserve``: usable bytes below which a ballast is given back; like a limit it is neared with frequent
+    looks.
 
     ``is_alone``: no gateway sees what is written (interception), so a burst out of a calm is found by looking alone.
     """
@@ -113,16 +118,22 @@ class DiskSettings:
     limits: DiskLimits
     pace: Pace
     stall_timeout: float
-    reserve: Bytes = NO_RESERVE
+    ballast_reserve: Bytes = NO_RESERVE
     is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeStatus:
-    """A volume as the guard sees it now. ``fill_rate`` is bytes a second; ``seconds_left`` is until the limit."""
+    """A volume as the guard sees it now. ``fill_rate`` is bytes a second; ``seconds_left`` is until the limit.
+
+    ``fullness`` is OK, FULL or UNKNOWN, by these ``limits``; ``offline`` has those of its log dirs that the broker
+    holds offline.
+    """
 
     reading: VolumeReading
-    state: DiskState
+    fullness: DiskState
+    limits: DiskLimits
+    offline: frozenset[str] = frozenset()
     breaches: tuple[Breach, ...]
     bytes_to_limit: Bytes | None
     fill_rate: float | None
@@ -133,10 +144,18 @@ class VolumeStatus:
     def log_dirs(self) -> tuple[str, ...]:
         return self.reading.log_dirs
 
+    @property
+    def state(self) -> DiskState:
+        return DiskState.OFFLINE if self.offline >= set(self.log_dirs) else self.fullness
+
+    def state_of(self, log_dir: str) -> DiskState:
+        return DiskState.OFFLINE if log_dir in self.offline else self.fullness
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskReport:
-    """All volumes after one step. ``checked`` is when, on the monotonic clock."""
+    """All volumes after one step. ``limits`` are the operator's own, before reserves; ``checked`` is when, on the
+    monotonic clock."""
 
     volumes: tuple[VolumeStatus, ...] = ()
     limits: DiskLimits
@@ -145,11 +164,11 @@ class DiskReport:
     @property
     def states(self) -> dict[str, DiskState]:
         """By log dir."""
-        return {path: volume.state for volume in self.volumes for path in volume.log_dirs}
+        return {path: volume.state_of(path) for volume in self.volumes for path in volume.log_dirs}
 
     @property
     def full_log_dirs(self) -> tuple[str, ...]:
-        return tuple(path for volume in self.volumes if volume.state is DiskState.FULL for path in volume.log_dirs)
+        return tuple(path for volume in self.volumes if volume.fullness is DiskState.FULL for path in volume.log_dirs)
 
 
 @dataclass(slots=True)
@@ -174,6 +193,9 @@ class _History:
             self.readings.append(UsableAt(reading.seconds, reading.usable_bytes))
 
 
+LimitsOf = Callable[[VolumeReading, DiskLimits], DiskLimits]
+
+
 class DiskTask:
     """``changed`` is told of every volume whose state differs from the one before, of the first state, and of a full
     volume that gives no reading any more."""
@@ -186,8 +208,13 @@ class DiskTask:
         wake: Callable[[], None],
         changed: Callable[[DiskState, VolumeStatus], None],
         look: Look = look_at,
+        limits_of: LimitsOf = lambda _reading, limits: limits,
     ) -> None:
+        """``limits_of`` adds to the operator's limits what is worked out for a volume."""
         self.settings = settings
+        self.offline: Collection[str] = ()
+        """The log dirs that the broker holds offline; replaced from any thread."""
+        self._limits_of = limits_of
         self._clock = clock
         self._changed = changed
         self._places = {path: _Place(LogDirWatch(path, clock, wake, look)) for path in log_dirs}
@@ -222,8 +249,8 @@ class DiskTask:
         history = self._histories.setdefault(reading.device, _History())
         history.add(reading)
         readings = list(history.readings)
-        space = _space(reading)
-        limits = self.settings.limits
+        space = space_of(reading)
+        limits = self._limits_of(reading, self.settings.limits)
         # Log dirs that were apart and now share a device: full if one of them was.
         was = [self._places[path].state for path in reading.log_dirs]
         is_gone = reading.failure is not None and reading.failure.kind is FailureKind.GONE
@@ -241,7 +268,9 @@ class DiskTask:
                 place.due = reading.seconds + wait
         return VolumeStatus(
             reading=reading,
-            state=state,
+            fullness=state,
+            limits=limits,
+            offline=frozenset(self.offline).intersection(reading.log_dirs),
             breaches=() if space is None else breaches(space, limits),
             bytes_to_limit=distance,
             fill_rate=rate,
@@ -253,9 +282,9 @@ class DiskTask:
         wait = next_look(readings, distance, self.settings.pace)
         if self.settings.is_alone and distance is not None:
             wait = look_before_it_runs_out(readings, distance, self.settings.pace)
-        if space is None or not self.settings.reserve:
+        if space is None or not self.settings.ballast_reserve:
             return wait
-        until_reserve = Bytes(space.usable - self.settings.reserve)
+        until_reserve = Bytes(space.usable - self.settings.ballast_reserve)
         return min(wait, look_before_it_runs_out(readings, until_reserve, self.settings.pace))
 
     def _forget_devices_that_are_gone(self, volumes: Sequence[VolumeStatus]) -> None:
@@ -280,7 +309,12 @@ class DiskTask:
                 place.watch.ask()
 
 
-def _space(reading: VolumeReading) -> Space | None:
+def space_of(reading: VolumeReading) -> Space | None:
     if reading.total_bytes is None or reading.usable_bytes is None:
         return None
-    return Space(total=reading.total_bytes, usable=reading.usable_bytes)
+    return Space(
+        total=reading.total_bytes,
+        usable=reading.usable_bytes,
+        total_files=reading.total_files,
+        usable_files=reading.usable_files,
+    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brimline.decide.admission import FenceCause
+from brimline.documents.notices import Notice
 from brimline.model import Bytes, Failure, FailureKind, human_bytes
 
 FORMAT, VERSION = "brimline.guard-state", 1
@@ -83,6 +84,11 @@ class VolumeDocument:
     total_bytes: int | None
     usable_bytes: int | None
     reserved_bytes: int | None
+    total_files: int | None = None
+    usable_files: int | None = None
+    reserve_bytes: int = 0
+    fewest_files: int = 0
+    offline: tuple[str, ...] = ()
     used_percent: float | None
     bytes_to_limit: int | None
     fill_rate_bytes_per_second: float | None
@@ -486,6 +492,7 @@ class GuardState:
     broker: BrokerDocument
     limits: LimitsDocument
     volumes: tuple[VolumeDocument, ...]
+    notices: tuple[Notice, ...] = ()
     moves: MovesDocument | None = None
     followers: FollowersDocument | None = None
     cordon: CordonDocument | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brimline.documents.codec import to_json
+from brimline.documents.notices import EVENT_PREFIX
 
 FORMAT, VERSION = "brimline.history", 1
 
@@ -18,6 +19,7 @@ _WORDS = {
     "disk-full": "FULL",
     "disk-ok": "ROOM",
     "disk-unknown": "UNKNOWN",
+    "disk-offline": "OFFLINE",
     "clients-refused": "REFUSED",
     "refusals-over": "REFUSED",
     "follower-full": "NO ROOM",
@@ -66,7 +68,7 @@ class Happening:
     @property
     def word(self) -> str:
         """For people: at most ten letters."""
-        return _WORDS.get(self.what, self.what.upper())
+        return _WORDS.get(self.what, self.what.removeprefix(EVENT_PREFIX).upper())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from datetime import datetime
 from pathlib import Path
 
 from brimline.documents.codec import read_json, to_json
+from brimline.documents.notices import EVENT_PREFIX
 from brimline.model import BrimlineError
 from brimline.service.durable_files import open_state, read_state
 from brimline.service.worker import Worker
@@ -43,6 +44,7 @@ EVENTS = {
             "disk-full",
             "disk-ok",
             "disk-unknown",
+            "disk-offline",
             "not-cordoned",
             "cordon-failed",
             "follower-full",
@@ -105,7 +107,7 @@ class Journal:
         self.worker = Worker("journal", self.write, at_end=self._write_the_last)
 
     def tell(self, level: int, event: str, sentence: str) -> None:
-        if event not in self._events:
+        if event not in self._events and not event.startswith(EVENT_PREFIX):
             return
         line = JournalLine(
             at=self._now(), event=event, level=logging.getLevelName(level).lower(), sentence=sentence[:_MAX_SENTENCE]

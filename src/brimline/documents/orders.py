@@ -2,7 +2,7 @@
 
 One JSON object a line each way, each with the version ``v`` (none is 1) and an order with its name, ``op``::
 
-    {"v": 1, "op": "lease", "seconds": 20.0, "full": {"/data/a": "why"}}
+    {"v": 1, "op": "lease", "seconds": 20.0, "full": {"/data/a": "why"}, "offline": ["/data/b"]}
     {"v": 1, "op": "skips", "epoch": 7, "seconds": 20.0,
      "followers": {"2": [{"topic": "orders", "topicId": "5e3c1f0a-…", "partitions": [0, 1]}]}}
     {"v": 1, "op": "follower-fences", "epoch": 7, "seconds": 20.0,
@@ -49,11 +49,15 @@ class StateWanted(GatewayOrder):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease(GatewayOrder):
-    """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds."""
+    """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds.
+
+    ``offline``: those that the broker holds offline, until it is said otherwise. The answer's ``full`` are the log dirs
+    that the gateway itself sees full."""
 
     OP: ClassVar[str] = "lease"
     seconds: float
     full: Mapping[str, str]
+    offline: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +162,7 @@ class GatewayAnswer:
     ok: bool
     error: object = "the gateway refuses without a reason"
     state: object = None
+    full: object = None
     in_force: object = None
     passed_unread: object = None
     ports: object = None

@@ -13,7 +13,7 @@ import errno
 import json
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -83,9 +83,10 @@ class GatewayClient:
         document = self._ask(StateWanted()).state
         return document if isinstance(document, dict) else self._not_a_gateway(None)
 
-    def lease(self, full: Mapping[str, str], seconds: float) -> None:
-        """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds."""
-        self._ask(Lease(seconds=seconds, full=full))
+    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str]:
+        """The guard's decision, which holds for so many seconds; returns the log dirs that the gateway sees full."""
+        answer = self._ask(Lease(seconds=seconds, full=full, offline=tuple(sorted(offline))))
+        return frozenset(map(str, answer.full)) if isinstance(answer.full, list) else frozenset()
 
     def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool:
         """What is done for followers that have no room; whether it is in force now."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from brimline import __version__
+from brimline.disks.task import DiskTask
 from brimline.documents import orders
 from brimline.documents.codec import from_json, to_json
 from brimline.documents.gateway_state import (
@@ -56,8 +57,10 @@ class GatewayCommands:
         placement: PlacementWatch,
         worker: DescribeWorker,
         skips: FollowerSkips,
+        disks: DiskTask,
     ) -> None:
         self._config = config
+        self._disks = disks
         self._forwarder = forwarder
         self._rules = rules
         self._fences = fences
@@ -129,7 +132,8 @@ class GatewayCommands:
 
     def _lease(self, order: orders.Lease) -> Json:
         self._fences.lease(order.full, order.seconds)
-        return {}
+        self._disks.offline = order.offline
+        return {"full": sorted(self._fences.snapshot.full)}
 
     def _skip(self, order: orders.SkipsOrder) -> Json:
         if not self._can_skip:

@@ -25,6 +25,7 @@ from typing import TextIO
 
 from brimline.decide.disk_state import DiskState
 from brimline.decide.interception import CLIENT_MARK, MARK
+from brimline.disks.reserves import Reserves
 from brimline.disks.sentences import reasons_of_full_log_dirs
 from brimline.disks.task import DiskTask, VolumeStatus
 from brimline.documents.journal import GATEWAY, Journal
@@ -71,6 +72,7 @@ from brimline.settings.reload import Surroundings
 _FOLDERS_INTERVAL = 1.0
 _FOLDERS_INTERVAL_WHILE_FENCED = 0.2
 _HOUSEKEEPING = 1.0
+_RESERVE_INTERVAL = 0.5
 _BURST_SHARE = 8
 """When this part of the way to a limit has passed by since the last look, it is time for another one."""
 _SMALLEST_BURST = 1 << 20
@@ -141,8 +143,16 @@ class Gateway:
         # One for each log dir: a file system that hangs shall hold up nobody else.
         self._folder_workers = [Worker(f"folders of {path}", partial(self._look_at_folders, path)) for path in log_dirs]
         self._disk_worker = Worker("disks", self._step_disks)
+        self._reserves = Reserves(self._config.state_dir, self._config.node_id, lambda: self._config.text(keys.RESERVE))
+        self._reserves.refresh()
+        self._reserve_worker = Worker("reserve", self._look_at_reserves)
         self._disks = DiskTask(
-            log_dirs, disk_settings(self._config), self._clock, self._disk_worker.wake, self._say_disk_state
+            log_dirs,
+            disk_settings(self._config),
+            self._clock,
+            self._disk_worker.wake,
+            self._say_disk_state,
+            limits_of=lambda reading, limits: self._reserves.limits_of(reading, limits),
         )
         self._folder_looks = FolderLooks(self._loop, log_dirs)
         self._journal = Journal(self._config.state_dir, self._config.node_id, GATEWAY, self._clock.now)
@@ -171,9 +181,11 @@ class Gateway:
             self._placement,
             self._describe_worker,
             self._skips,
+            self._disks,
         )
         control = self._control(commands)
         self._disk_worker.start()
+        self._reserve_worker.start()
         self._journal.worker.start()
         self._loop.later(_HOUSEKEEPING, self._keep_house)
         self._say_started()
@@ -206,7 +218,7 @@ class Gateway:
 
     @property
     def _workers(self) -> list[Worker]:
-        return [self._disk_worker, *self._folder_workers, self._journal.worker]
+        return [self._disk_worker, self._reserve_worker, *self._folder_workers, self._journal.worker]
 
     def _first_look(self) -> None:
         """Every disk has answered, or is overdue, before a client is let in."""
@@ -278,13 +290,18 @@ class Gateway:
         if read_at == self._read_at:
             return  # nothing new is known, and what has passed by since the last look counts on
         self._read_at = read_at
-        distances = [each.bytes_to_limit for each in volumes if each.bytes_to_limit and each.state is DiskState.OK]
+        distances = [each.bytes_to_limit for each in volumes if each.bytes_to_limit and each.fullness is DiskState.OK]
         if distances:
             self._forwarder.burst_at = self._counters.bytes_to_broker + max(
                 min(distances) // _BURST_SHARE, _SMALLEST_BURST
             )
         else:
             self._forwarder.burst_at = None
+
+    def _look_at_reserves(self) -> float:
+        if self._reserves.refresh():
+            self._look_at_burst()
+        return _RESERVE_INTERVAL
 
     def _look_at_folders(self, log_dir: str) -> float:
         self._folder_looks.begin(log_dir)
@@ -299,7 +316,7 @@ class Gateway:
 
     def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
         """One line when a log dir becomes full and one when it no longer is; the guard says the rest."""
-        if DiskState.FULL not in (was, volume.state) or was is volume.state:
+        if DiskState.FULL not in (was, volume.state) or was is volume.state or volume.state is DiskState.OFFLINE:
             return
         verb = "refuses" if self._config.is_enforcing else "would refuse"
         places = ", ".join(volume.log_dirs)

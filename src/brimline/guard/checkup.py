@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
+from brimline.documents.notices import Weight
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.explain import explain_config, explain_disks
-from brimline.guard.feature import TOPICS, Finding, Looked, Weight
+from brimline.guard.feature import TOPICS, Finding, Looked
 from brimline.guard.features import FEATURES
 from brimline.guard.percent.percentages import tiered_partitions
 from brimline.metrics.jmx import why_no_jmx

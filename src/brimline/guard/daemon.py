@@ -10,6 +10,8 @@ others do not notice. Signals: SIGHUP reads the properties file again, SIGTERM a
 import logging
 import signal
 import threading
+from collections import Counter
+from collections.abc import Collection
 from types import FrameType
 
 from brimline import __version__
@@ -19,6 +21,7 @@ from brimline.disks.sentences import enforcement_sentence, refusal, state_senten
 from brimline.disks.task import DiskSettings, DiskTask, VolumeStatus
 from brimline.documents.guard_state import GuardState
 from brimline.documents.journal import GUARD, Journal
+from brimline.documents.notices import Notice, NoticeLog
 from brimline.guard.disk_pages import DiskPages
 from brimline.guard.disks.published import check_ages, disk_families
 from brimline.guard.feature import Core
@@ -47,7 +50,12 @@ _LOOK_AFTER_TASKS = 1.0
 _PATIENCE_AT_END = 2.0
 _SILENCE = 30.0
 """The disk task steps every second, whatever the disks do: a silence this long is a bug, not a disk."""
-_LEVELS = {DiskState.OK: logging.INFO, DiskState.FULL: logging.WARNING, DiskState.UNKNOWN: logging.ERROR}
+_LEVELS = {
+    DiskState.OK: logging.INFO,
+    DiskState.FULL: logging.WARNING,
+    DiskState.UNKNOWN: logging.ERROR,
+    DiskState.OFFLINE: logging.ERROR,
+}
 
 
 class Guard:
@@ -61,14 +69,26 @@ class Guard:
         self._board = MetricBoard()
         disk_worker = Worker("disks", self._step_disks)
         self._disks = DiskTask(
-            config.broker.log_dirs, _disk_settings(config), clock, disk_worker.wake, self._say_disk_state
+            config.broker.log_dirs,
+            _disk_settings(config),
+            clock,
+            disk_worker.wake,
+            self._say_disk_state,
+            limits_of=lambda reading, limits: self.core.reserves.limits_of(reading, limits),
         )
 
         def look_at_disks() -> None:
             self._disks.look_now()
             disk_worker.wake()
 
-        self.core = Core(config, clock, self._board, self._disks.report, look_at_disks)
+        def set_offline(log_dirs: Collection[str]) -> None:
+            if set(log_dirs) != set(self._disks.offline):
+                self._disks.offline = log_dirs
+                disk_worker.wake()
+
+        self.core = Core(config, clock, self._board, self._disks.report, look_at_disks, set_offline=set_offline)
+        self.core.reserves.refresh()
+        self._notice_log = NoticeLog(say)
         self._bridge = self._jmx_bridge()
         self._features = [feature(self.core) for feature in FEATURES]
         self._journal = Journal(config.state_dir, config.node_id, GUARD, clock.now)
@@ -129,6 +149,7 @@ class Guard:
         while True:
             self._attention.wait(_LOOK_AFTER_TASKS)
             self._attention.clear()
+            self._tell_notices()
             while self._signals:
                 number = self._signals.pop(0)
                 if number != signal.SIGHUP:
@@ -176,11 +197,21 @@ class Guard:
         self._board.put(*disk_families(self.core.disks, self._clock.seconds()))
         return wait
 
+    @property
+    def _notices(self) -> list[Notice]:
+        return [notice for feature in self._features for notice in feature.notices()]
+
+    def _tell_notices(self) -> None:
+        notices = self._notices
+        self._notice_log.tell(notices)
+        counts = Counter((each.feature, each.weight.value) for each in notices)
+        self._board.put(catalogue.NOTICES.family(tuple(counts), list(counts.values())))
+
     def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
         say(
             _LEVELS[volume.state],
             f"disk-{volume.state.value}",
-            state_sentence(volume, self._disks.settings.limits),
+            state_sentence(volume),
             was=was.value,
             device=volume.reading.device,
             log_dirs=",".join(volume.log_dirs),
@@ -210,7 +241,7 @@ class Guard:
             core.config,
             core.disks,
             core.percents,
-            [feature.document(seconds) for feature in self._features],
+            [*(feature.document(seconds) for feature in self._features), {"notices": tuple(self._notices)}],
             now=self._clock.now(),
             started_at=self._started_at,
             mount_points=mount_points(),
@@ -252,6 +283,6 @@ def _disk_settings(config: GuardConfig) -> DiskSettings:
         limits=config.limits,
         pace=config.pace,
         stall_timeout=config.seconds(keys.STALL_TIMEOUT),
-        reserve=ballast.release_below if ballast.size else Bytes(0),
+        ballast_reserve=ballast.release_below if ballast.size else Bytes(0),
         is_alone=config.intercepts,
     )

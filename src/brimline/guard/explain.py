@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState, limits_never_met
 from brimline.disks.sentences import how_full, named_log_dirs, refusal, state_sentence
 from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.metrics.jmx_settings import USER, JmxSettings
 from brimline.model import Bytes, human_bytes, human_percent
 from brimline.settings import keys
@@ -51,9 +52,9 @@ def _explain_volume(config: GuardConfig, volume: VolumeStatus, mount_points: Map
     def finding(weight: Weight, sentence: str, topic: str = "volumes") -> Finding:
         return Finding(topic=topic, weight=weight, sentence=sentence)
 
-    reading, limits = volume.reading, config.limits
+    reading = volume.reading
     if volume.state is DiskState.UNKNOWN:
-        yield finding(Weight.PROBLEM, state_sentence(volume, limits))
+        yield finding(Weight.PROBLEM, state_sentence(volume))
         return
     mounted = mount_points.get(reading.device)
     where = f"device {reading.device}" + (f", mounted on {mounted}" if mounted else "")
@@ -64,7 +65,7 @@ def _explain_volume(config: GuardConfig, volume: VolumeStatus, mount_points: Map
             f"{named_log_dirs(volume)} share one volume: they fill together, and the limits apply to the volume",
         )
     if volume.state is DiskState.FULL:
-        yield finding(Weight.WARNING, state_sentence(volume, limits))
+        yield finding(Weight.WARNING, state_sentence(volume))
     yield from _explain_acts(config, volume)
     if reading.total_bytes is not None:
         yield from _explain_limits(volume, reading.total_bytes, reading.reserved_bytes or Bytes(0), config)

@@ -5,18 +5,20 @@ To add one: a folder here with a subclass of ``Feature``, and its name in ``feat
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from brimline.decide.disk_state import DiskState
+from brimline.disks.reserves import Reserves
 from brimline.disks.task import DiskReport
+from brimline.documents.notices import Notice, Weight
 from brimline.guard.percent.task import PercentReport
 from brimline.metrics.board import MetricBoard
 from brimline.metrics.metric import Metric, MetricFamily
 from brimline.model import BrokerId
 from brimline.service.clock import Clock
 from brimline.service.worker import Worker
+from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
 
@@ -33,8 +35,11 @@ class Core:
         board: MetricBoard,
         disks: DiskReport,
         look_at_disks: Callable[[], None] = lambda: None,
+        reserves: Reserves | None = None,
+        set_offline: Callable[[Collection[str]], None] = lambda _: None,
     ) -> None:
-        """``look_at_disks`` has the disks read again; it returns at once."""
+        """``look_at_disks`` has the disks read again; it returns at once. ``set_offline`` is told which log dirs the
+        broker holds offline."""
         self.config = config
         self.clock = clock
         self.board = board
@@ -44,6 +49,10 @@ class Core:
         """Whether the gateway refuses something by hand or for a follower, by its last answer. A gateway that is lost
         does not change it."""
         self.look_at_disks = look_at_disks
+        self.reserves = reserves or Reserves(config.state_dir, config.node_id, lambda: self.config.text(keys.RESERVE))
+        self.set_offline = set_offline
+        self.can_hold_cleaner = config.holds_cleaner
+        """Whether its settings may be borrowed, as far as that is known."""
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[str]] = {}
 
@@ -54,7 +63,7 @@ class Core:
     def may_read(self, log_dir: str) -> bool:
         """A log dir that cannot be watched may hang whoever lists it."""
         volumes = self.disks.volumes
-        return any(log_dir in volume.log_dirs and volume.state is not DiskState.UNKNOWN for volume in volumes)
+        return any(log_dir in volume.log_dirs and volume.fullness is not DiskState.UNKNOWN for volume in volumes)
 
     def count(self, metric: Metric, kind: str) -> None:
         """One more of this kind, of a metric with one label."""
@@ -62,17 +71,6 @@ class Core:
             counts = self._counts.setdefault(metric.name, Counter())
             counts[kind] += 1
             self.board.put(metric.family(tuple((name,) for name in counts), list(counts.values())))
-
-
-class Weight(Enum):
-    """PROBLEM: the guard cannot do a part of its work. WARNING: it can, but not what was probably meant. NOTE and FINE
-    are for the reader's peace of mind.
-    """
-
-    FINE = "fine"
-    NOTE = "note"
-    WARNING = "warning"
-    PROBLEM = "problem"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +129,10 @@ class Feature:
 
     def current(self) -> Sequence[MetricFamily]:
         """Metrics that change while nothing happens, such as ages: put on the board whenever somebody asks."""
+        return ()
+
+    def notices(self) -> Sequence[Notice]:
+        """What holds now. Log, timeline, ``/v1/state``, ``status`` and page tell of them by themselves."""
         return ()
 
     def document(self, seconds: float) -> Mapping[str, object]:

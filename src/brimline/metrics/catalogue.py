@@ -128,6 +128,40 @@ VOLUME_USED_PERCENT = _gauge(
     _VOLUME,
     unit="percent",
 )
+VOLUME_RESERVE = _gauge(
+    "volume_reserve_bytes",
+    "Usable bytes below which Produce is refused, because so much may still be written there by what cannot be refused "
+    "(brimline.disk.reserve); 0 where it is off, not known, or not in force yet.",
+    _VOLUME,
+    unit="bytes",
+)
+RESERVE_PART = _gauge(
+    "reserve_part_bytes",
+    "What the reserve of the log dir's volume is the sum of, by what may still be written there: cleaner, passes, "
+    "coordinators, index-cache or metadata.",
+    ("log_dir", "part"),
+    unit="bytes",
+)
+RESERVE_PENDING = _gauge(
+    "reserve_pending",
+    "1 where the volume had less than its reserve when it was first seen: it is not enforced yet.",
+    ("log_dir",),
+)
+CLEANER_HELD = _gauge(
+    "cleaner_held", "1 while the broker's log cleaner is held because a disk is at its limit, else 0."
+)
+NOTICES = _gauge(
+    "notices",
+    "What the guard has to say now, by feature and weight: fine, note, warning or problem.",
+    ("feature", "weight"),
+)
+VOLUME_INODES_TOTAL = _gauge(
+    "volume_inodes_total", "Inodes of the volume; absent where the file system does not count them.", _VOLUME
+)
+VOLUME_INODES_USABLE = _gauge("volume_inodes_usable", "Inodes of the volume that are left.", _VOLUME)
+VOLUME_INODES_LIMIT = _gauge(
+    "volume_inodes_limit", "The log dir is full when fewer inodes than this are left.", _VOLUME
+)
 VOLUME_TO_LIMIT = _gauge(
     "volume_to_limit_bytes",
     "Bytes until the nearer of both limits; negative beyond it; +Inf when both limits are switched off.",
@@ -148,7 +182,8 @@ VOLUME_SECONDS_TO_LIMIT = _gauge(
 )
 VOLUME_STATE = _gauge(
     "volume_state",
-    "1 for the state that the volume is in and 0 for its other states: ok, full or unknown, which is not full.",
+    "1 for the state that the log dir is in and 0 for its other states: ok, full, offline (the broker holds it "
+    "offline), or unknown, which is not full.",
     (*_VOLUME, "state"),
 )
 VOLUME_CHECK_AGE = _gauge(

@@ -28,7 +28,8 @@ class LogDirReading:
     """One look at one log dir. Times are on the monotonic clock; ``device`` is ``major:minor``.
 
     ``seconds`` is when the look began, ``answered`` when the file system last answered, ``took`` how long that took.
-    ``reserved_bytes`` are free but kept back for root. After a failure ``device`` is the last known one, if any.
+    ``reserved_bytes`` are free but kept back for root. ``total_files`` and ``usable_files`` are its inodes, ``None``
+    where the file system does not count them (btrfs says 0). After a failure ``device`` is the last known one, if any.
     """
 
     path: str
@@ -38,6 +39,8 @@ class LogDirReading:
     total_bytes: Bytes | None = None
     usable_bytes: Bytes | None = None
     reserved_bytes: Bytes | None = None
+    total_files: int | None = None
+    usable_files: int | None = None
     failure: Failure | None = None
     answered: float | None = None
     took: float | None = None
@@ -54,6 +57,8 @@ class VolumeReading:
     reserved_bytes: Bytes | None
     observed_at: datetime
     seconds: float
+    total_files: int | None = None
+    usable_files: int | None = None
     failure: Failure | None = None
     answered: float | None = None
     took: float | None = None
@@ -76,6 +81,8 @@ def look_at(path: str, known_device: str | None, observed_at: datetime, seconds:
         total_bytes=Bytes(min(facts.f_blocks * facts.f_frsize, LARGEST)),
         usable_bytes=Bytes(min(facts.f_bavail * facts.f_frsize, LARGEST)),
         reserved_bytes=Bytes(max(facts.f_bfree - facts.f_bavail, 0) * facts.f_frsize),
+        total_files=facts.f_files or None,
+        usable_files=facts.f_favail if facts.f_files else None,
     )
 
 
@@ -118,6 +125,8 @@ def _volume(device: str, members: list[LogDirReading]) -> VolumeReading:
         total_bytes=newest.total_bytes,
         usable_bytes=newest.usable_bytes,
         reserved_bytes=newest.reserved_bytes,
+        total_files=newest.total_files,
+        usable_files=newest.usable_files,
         observed_at=newest.observed_at,
         seconds=newest.seconds,
         failure=newest.failure,

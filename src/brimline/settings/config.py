@@ -139,6 +139,10 @@ class GuardConfig:
         )
 
     @property
+    def holds_cleaner(self) -> bool:
+        return self.is_enforcing and self.flag(keys.HOLD_CLEANER)
+
+    @property
     def has_ceiling(self) -> bool:
         return self.number(keys.RETENTION_PERCENT) < CEILING_OFF
 

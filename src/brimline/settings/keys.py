@@ -89,7 +89,7 @@ class Prefix:
 
 OBSERVE, GATEWAY = "observe", "gateway"
 PLAN, APPLY = "plan", "apply"
-OFF, ON = "off", "on"
+OFF, ON, AUTO = "off", "on", "auto"
 TPROXY = "tproxy"
 OPEN, CLOSED = "open", "closed"
 CAREFUL, KIP_61 = "careful", "kip-61"
@@ -540,6 +540,27 @@ RELEASE_MARGIN = Key(
     default=0,
     high=50,
     sentence="How far below both limits, in percent of the volume, a full log dir must fall to reopen.",
+)
+RESERVE = Key(
+    name="brimline.disk.reserve",
+    kind=KeyKind.CHOICE,
+    default=AUTO,
+    choices=(AUTO, ON, OFF),
+    sentence=(
+        "A log dir is also full when less is usable than may still be written there by what cannot be refused, or when "
+        "its inodes run out (docs/reserve.md). auto: yes, but a volume that had less when it was first seen only after "
+        "it has had room; on: at once; off: only the KIP's two limits."
+    ),
+)
+HOLD_CLEANER = Key(
+    name="brimline.cleaner.hold",
+    kind=KeyKind.BOOLEAN,
+    default=True,
+    reloadable=False,
+    sentence=(
+        "Near a limit the guard holds the broker's log cleaner by dynamic settings of the broker, and gives them back "
+        "when there is room; only with brimline.enforcement=gateway. It needs ALTER_CONFIGS on the cluster."
+    ),
 )
 FAST_SAMPLING = Key(
     name="brimline.disk.fast.sampling",

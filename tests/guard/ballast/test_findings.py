@@ -10,8 +10,9 @@ import pytest
 from brimline.act.ballast import NAME
 from brimline.decide.disk_state import DiskState
 from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.documents.notices import Weight
 from brimline.guard.ballast.findings import explain_ballast, explain_ledger
-from brimline.guard.feature import Finding, Weight
+from brimline.guard.feature import Finding
 from brimline.model import Bytes, Failure, FailureKind
 from brimline.observe.volumes import VolumeReading
 from brimline.settings.config import GuardConfig

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from brimline.act.replica_throttle import Held
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.guard.followers.findings import explain_followers, explain_throttle
 from brimline.model import BrokerId, BrokerLogDirs, Failure, FailureKind
 from tests.decide.test_peer_disks import SILENCE, answer, described, silence

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from brimline.documents.gateway_state import GatewayState
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.guard.gateway_link.checks import (
     check_gateway,
     check_key_stores,

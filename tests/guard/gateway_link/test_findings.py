@@ -7,8 +7,9 @@ import pytest
 
 from brimline.decide.disk_state import Breach, DiskState
 from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.documents.notices import Weight
 from brimline.guard.explain import explain_config, explain_disks
-from brimline.guard.feature import Finding, Weight
+from brimline.guard.feature import Finding
 from brimline.guard.gateway_link.findings import explain_addresses, explain_layout
 from brimline.model import Bytes, Failure, FailureKind
 from brimline.observe.cluster.address_rules import AddressRules

@@ -12,7 +12,8 @@ from brimline.decide.reclaim.plan import plan
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.documents.guard_note import GuardNote, NotedPause, note_text
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.guard.reclaim.findings import (
     changed_defaults,
     explain_ceiling,

@@ -8,7 +8,8 @@ from brimline.decide.ballast import BallastDecision, BallastRule, decide_ballast
 from brimline.decide.disk_state import Space
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.model import Bytes, human_bytes, human_percent
 from brimline.observe.scan.names import BALLAST
 from brimline.observe.volumes import META_PROPERTIES

@@ -18,7 +18,7 @@ from brimline.act.ledger.entries import BallastAct
 from brimline.act.ledger.ledger import Ledger
 from brimline.decide.ballast import BallastDecision, BallastRule
 from brimline.decide.disk_state import Space
-from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.disks.task import DiskReport, VolumeStatus, space_of
 from brimline.model import Bytes
 from brimline.service.clock import Clock
 from brimline.service.durable_files import NotRecorded
@@ -114,7 +114,7 @@ class BallastTask:
             self._tell(replace(self._status(volume), act=None, failure=str(volume.reading.failure)))
             return _UNTIL_WOKEN
         rule = BallastRule(size=self._wanted(), limits=disks.limits)
-        space = _space(volume)
+        space = space_of(volume.reading)
         is_running_out = space is not None and space.usable < rule.release_below
         if self._clock.seconds() < self._retry_at and not is_running_out:
             return self._retry_at - self._clock.seconds()
@@ -199,8 +199,3 @@ class BallastTask:
     def _tell(self, status: BallastStatus) -> None:
         self.status = status
         self._changed(status)
-
-
-def _space(volume: VolumeStatus) -> Space | None:
-    total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
-    return None if total is None or usable is None else Space(total=total, usable=usable)

@@ -17,7 +17,7 @@ Places = Sequence[tuple[str, VolumeStatus]]
 
 def disk_families(report: DiskReport, seconds: float) -> list[MetricFamily]:
     places = _places(report)
-    full = [volume.state is DiskState.FULL for _, volume in places]
+    full = [volume.fullness is DiskState.FULL for _, volume in places]
     return [
         catalogue.DISK_FULL_LOG_DIRECTORY_COUNT.single(sum(full)),
         catalogue.LOG_DIRECTORY_DISK_FULL.family(
@@ -64,6 +64,8 @@ def _volume_families(places: Places) -> list[MetricFamily]:
         catalogue.VOLUME_TOTAL.family(rows, [total for _, _, total, _ in known]),
         catalogue.VOLUME_USABLE.family(rows, [usable for _, _, _, usable in known]),
         catalogue.VOLUME_USED_PERCENT.family(rows, [used_percent(total, usable) for _, _, total, usable in known]),
+        catalogue.VOLUME_RESERVE.family(rows, [volume.limits.reserve for _, volume, _, _ in known]),
+        *_inode_families(places),
         catalogue.VOLUME_TO_LIMIT.family(rows, [_or_infinite(volume.bytes_to_limit) for _, volume, _, _ in known]),
         catalogue.VOLUME_SECONDS_TO_LIMIT.family(
             rows, [_or_infinite(volume.seconds_left) for _, volume, _, _ in known]
@@ -72,8 +74,18 @@ def _volume_families(places: Places) -> list[MetricFamily]:
         catalogue.VOLUME_CHECK_DURATION.family(_rows(timed), [volume.reading.took or 0.0 for _, volume in timed]),
         catalogue.VOLUME_STATE.family(
             tuple((path, volume.reading.device, state.value) for path, volume, state in states),
-            [int(volume.state is state) for _, volume, state in states],
+            [int(volume.state_of(path) is state) for path, volume, state in states],
         ),
+    ]
+
+
+def _inode_families(places: Places) -> list[MetricFamily]:
+    counted = [(path, volume) for path, volume in places if volume.reading.total_files is not None]
+    rows = _rows(counted)
+    return [
+        catalogue.VOLUME_INODES_TOTAL.family(rows, [volume.reading.total_files or 0 for _, volume in counted]),
+        catalogue.VOLUME_INODES_USABLE.family(rows, [volume.reading.usable_files or 0 for _, volume in counted]),
+        catalogue.VOLUME_INODES_LIMIT.family(rows, [volume.limits.min_free_files for _, volume in counted]),
     ]
 
 
@@ -93,6 +105,11 @@ def _volume(volume: VolumeStatus, mount_points: Mapping[str, str], *, enforced: 
         total_bytes=reading.total_bytes,
         usable_bytes=reading.usable_bytes,
         reserved_bytes=reading.reserved_bytes,
+        total_files=reading.total_files,
+        usable_files=reading.usable_files,
+        reserve_bytes=volume.limits.reserve,
+        fewest_files=volume.limits.min_free_files,
+        offline=tuple(sorted(volume.offline)),
         used_percent=round(used_percent(reading.total_bytes or 0, reading.usable_bytes or 0), 3) if known else None,
         bytes_to_limit=volume.bytes_to_limit,
         fill_rate_bytes_per_second=None if volume.fill_rate is None else round(volume.fill_rate, 1),

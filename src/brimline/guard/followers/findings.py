@@ -9,7 +9,8 @@ from brimline.act.replica_throttle import OUR_RATE, Held
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.followers import FollowerAction
 from brimline.decide.peer_disks import Peer, PeerState, heard
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.guard.followers.report import follower_choice, why_peer_is_full
 from brimline.guard.followers.words import named_brokers
 from brimline.model import BrokerId, BrokerLogDirs, Failure

@@ -10,8 +10,9 @@ import ssl
 from collections.abc import Callable, Iterator
 
 from brimline.documents.gateway_state import GatewayState
+from brimline.documents.notices import Weight
 from brimline.gateway.net.tls import ServerTls
-from brimline.guard.feature import Finding, Weight
+from brimline.guard.feature import Finding
 from brimline.guard.gateway_link.findings import concerns_gateway, gateway_finding, hole_weight
 from brimline.model import BadInput, FailureKind, ObservationFailed, counted
 from brimline.settings import keys

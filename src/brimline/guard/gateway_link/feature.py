@@ -187,6 +187,7 @@ class GatewayLink(Feature):
             core.clock,
             worker.wake,
             self.changed,
+            core.look_at_disks,
             is_wanted=core.config.is_enforcing,
         )
         self.workers = [worker]
@@ -194,7 +195,8 @@ class GatewayLink(Feature):
             self.workers.append(Worker("address limits", address_task(core.config).step))
 
     def decided(self, disks: DiskReport) -> None:
-        self._task.decided(reasons_for_clients(disks, self.core.percents.plain, self.core.config))
+        offline = frozenset(path for volume in disks.volumes for path in volume.offline)
+        self._task.decided(reasons_for_clients(disks, self.core.percents.plain, self.core.config), offline)
 
     def document(self, seconds: float) -> Mapping[str, object]:
         return {"gateway": gateway_document(self._task.report, self.core.config.path)}

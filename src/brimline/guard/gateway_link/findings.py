@@ -8,7 +8,8 @@ import ipaddress
 import sys
 from collections.abc import Collection, Iterator, Mapping
 
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.model import Failure, FailureKind
 from brimline.observe.cluster.address_rules import AddressRules
 from brimline.observe.properties.connection_limits import (

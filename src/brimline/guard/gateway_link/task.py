@@ -4,8 +4,9 @@
 minute ago are kept, and the difference is what happened since. A gateway that was started again counts from 0, so what
 was kept of the one before is forgotten.
 
-**Invariant.** While both run, the gateway knows the full log dirs of the guard's last look: a change is sent at once,
-and what did not change is said again every second, because it is a lease: a guard that is gone or hangs cannot keep a
+**Invariant.** While both run, the gateway knows the full log dirs of the guard's last look, and the guard those of the
+gateway's: a change is sent at once, what did not change is said again four times a second, and where the gateway sees
+a log dir full that the guard does not, the guard looks at once. It is a lease: a guard that is gone or hangs cannot keep a
 log dir fenced, nor can its silence release one that the gateway itself sees full.
 
 A gateway may be there or not, may come later and may be started again. ``decided`` only leaves a note and wakes the
@@ -16,7 +17,7 @@ The log has one line when the gateway begins to answer, one when it stops, none 
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -90,13 +91,14 @@ def _largest(rows: Iterable[RefusedBatches]) -> list[RefusedBatches]:
 
 
 LEASE = 5.0
-RENEW = 1.0
+RENEW = 0.25
+ASK_STATE = 1.0
 
 
 class LinkedGateway(Protocol):
     """What is asked of the gateway; ``GatewayClient`` asks a real one."""
 
-    def lease(self, full: Mapping[str, str], seconds: float) -> None: ...
+    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str]: ...
 
     def state(self) -> GatewayState: ...
 
@@ -126,41 +128,47 @@ class GatewayTask:
         clock: Clock,
         wake: Callable[[], None],
         changed: Callable[[GatewayReport], None],
+        differs: Callable[[], None] = lambda: None,
         *,
         is_wanted: bool,
     ) -> None:
+        """``differs``: the gateway sees a log dir full that is not among those of ``decided``."""
         self._gateway = gateway
+        self._differs = differs
         self._clock = clock
         self._wake = wake
         self._changed = changed
         self._is_wanted = is_wanted
         self._full: Mapping[str, str] = {}
-        self._told: frozenset[str] | None = None
-        self._due = clock.seconds()
+        self._offline: frozenset[str] = frozenset()
+        self._told: tuple[frozenset[str], frozenset[str]] | None = None
+        self._due = self._state_due = clock.seconds()
         self._lately = RefusedLately()
         self.report = GatewayReport(is_wanted=is_wanted)
 
-    def decided(self, full: Mapping[str, str]) -> None:
+    def decided(self, full: Mapping[str, str], offline: frozenset[str] = frozenset()) -> None:
         """The full log dirs, each with a sentence why. From any thread; returns at once.
 
         The sentences have figures in them that change with every look: those wait for the next renewal.
         """
-        is_news = self._full.keys() != full.keys()
-        self._full = full
+        is_news = self._full.keys() != full.keys() or self._offline != offline
+        self._full, self._offline = full, offline
         if is_news:
             self._wake()
 
     def step(self) -> float:
         """Say what there is to say, ask for the figures when they are due; returns the seconds until the next."""
-        full = self._full
+        full, offline = self._full, self._offline
+        told = (frozenset(full), offline)
         try:
-            is_due = self._clock.seconds() >= self._due
-            if is_due or self._told != frozenset(full):
-                self._gateway.lease(full, LEASE)
-                self._told = frozenset(full)
-            if is_due:
-                self._became(self._gateway.state())
+            if self._clock.seconds() >= self._due or self._told != told:
+                if self._gateway.lease(full, LEASE, offline) - full.keys():
+                    self._differs()
+                self._told = told
                 self._due = self._clock.seconds() + RENEW
+            if self._clock.seconds() >= self._state_due:
+                self._became(self._gateway.state())
+                self._state_due = self._clock.seconds() + ASK_STATE
         except ObservationFailed as error:
             self._failed(error.failure)
         except BadInput as refusal:
@@ -173,7 +181,7 @@ class GatewayTask:
 
     def _failed(self, failure: Failure) -> None:
         self._told = None
-        self._due = self._clock.seconds() + RENEW
+        self._due = self._state_due = self._clock.seconds() + ASK_STATE
         self._tell(GatewayReport(is_wanted=self._is_wanted, failure=failure))
 
     def _tell(self, report: GatewayReport) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from brimline.act.interception.link import HelperLink, Leaders, rules_of_others, why_not_here
-from brimline.decide.disk_state import DiskState, Space
+from brimline.decide.disk_state import DiskState
 from brimline.decide.interception import InterceptionSettings, Need, Phase, need_of
-from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.disks.task import DiskReport, VolumeStatus, space_of
 from brimline.documents.guard_state import InterceptionDocument
+from brimline.documents.notices import Weight
 from brimline.gateway.client import GatewayClient, control_socket
-from brimline.guard.feature import Core, Feature, Finding, Looked, Weight
+from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.followers.client import ClusterClient
 from brimline.guard.gateway_link.findings import gateway_finding, hole_weight
 from brimline.guard.interception.task import InterceptionReport, InterceptionTask
@@ -40,22 +41,19 @@ def settings_of(config: GuardConfig) -> InterceptionSettings:
 
 
 def need_of_all(disks: DiskReport, settings: InterceptionSettings) -> Need:
-    return max((_need(volume, disks, settings) for volume in disks.volumes), default=Need.NONE)
+    return max((_need(volume, settings) for volume in disks.volumes), default=Need.NONE)
 
 
-def _need(volume: VolumeStatus, disks: DiskReport, settings: InterceptionSettings) -> Need:
-    if volume.state is DiskState.FULL:
+def _need(volume: VolumeStatus, settings: InterceptionSettings) -> Need:
+    if volume.fullness is DiskState.FULL:
         return Need.FULL
-    reading = volume.reading
-    if reading.total_bytes is None or reading.usable_bytes is None:
-        return Need.NONE
-    space = Space(total=reading.total_bytes, usable=reading.usable_bytes)
-    return need_of(space, disks.limits, volume.fill_rate, settings)
+    space = space_of(volume.reading)
+    return Need.NONE if space is None else need_of(space, volume.limits, volume.fill_rate, settings)
 
 
 def free_where_full(disks: DiskReport) -> int | None:
     """Bytes that the fullest disk without room still has: what direct clients can write before its broker fails."""
-    full = (each.reading.usable_bytes for each in disks.volumes if each.state is DiskState.FULL)
+    full = (each.reading.usable_bytes for each in disks.volumes if each.fullness is DiskState.FULL)
     return min((each for each in full if each is not None), default=None)
 
 

@@ -10,7 +10,8 @@ from brimline.act.broker_setting import BrokerSetting
 from brimline.act.move_pause import KEY, PAUSED, Hold, MovePause, Pause, PauseRecord
 from brimline.disks.task import DiskReport
 from brimline.documents.guard_state import FailureDocument, MovesDocument, MovingInto
-from brimline.guard.feature import Core, Feature, Finding, Looked, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.moves.task import MovePauseTask, MoveReport, MovesInto
 from brimline.metrics import catalogue
 from brimline.metrics.metric import MetricFamily

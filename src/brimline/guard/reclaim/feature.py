@@ -11,8 +11,9 @@ from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
 from brimline.disks.task import DiskReport
+from brimline.documents.notices import Weight
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.feature import Core, Feature, Finding, Looked, Weight
+from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.reclaim.findings import (
     changed_defaults,
     explain_ceiling,

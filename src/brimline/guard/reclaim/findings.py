@@ -17,7 +17,8 @@ from brimline.decide.reclaim.holding import HoldRules
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport
 from brimline.documents.guard_note import NoteRefused, read_note
-from brimline.guard.feature import Finding, Weight
+from brimline.documents.notices import Weight
+from brimline.guard.feature import Finding
 from brimline.guard.reclaim.note import RENEWED_EVERY, current_note, not_told
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey

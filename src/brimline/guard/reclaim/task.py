@@ -126,6 +126,10 @@ class ReclaimTask:
         if volume is None:
             self._leave_to_others()
             return RETRY
+        if volume.state is DiskState.OFFLINE:
+            self._let_go()
+            why = f"the broker holds {', '.join(sorted(volume.offline))} offline: nothing there is counted or deleted"
+            return self._told(volume, settings, Doing.UNWATCHED, why, RETRY)
         if volume.state is DiskState.UNKNOWN:
             if self._is_seen_by_others(volume):
                 self._let_go()

@@ -1,0 +1,145 @@
+"""What may still be written to a volume after Produce is refused there: the reserve, worked out part by part.
+
+**Invariant.** Everything that no fence stops is in one of these parts, or in docs/reserve.md among what nobody can
+stop. The parts come from what the broker and its files say, not from a constant; two numbers are assumed, because
+nobody tells them: how fast a cleaner thread writes, and how soon a hold of the cleaner bites.
+
+==============  =====================================================================================================
+part            at most
+==============  =====================================================================================================
+cleaner         the largest groups, one for each thread: a ``.cleaned`` is written whole before it replaces anything
+passes          what the cleaner writes before it is held, while what it replaced waits for its deletion; for a log that
+                no hold reaches, what it writes during a whole deletion delay
+coordinators    offset commits, groups and transactions at their measured rate: until the cleaner has compacted them,
+                and a quarter of an hour of growth, at most a segment of each partition
+index-cache     what the remote index cache may still grow by (tiered storage, in the first log dir)
+metadata        one more snapshot of the KRaft metadata log, where it is on this volume
+==============  =====================================================================================================
+
+A group is as large as ``segment.bytes`` allows, or as the largest segment there, and never larger than the log.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from brimline.model import Bytes, counted, human_bytes, human_span
+
+CLEANER_BYTES_PER_SECOND = 128 << 20
+"""Of one thread that no ``log.cleaner.io.max.bytes.per.second`` slows; 60 to 150 MB/s were seen."""
+UNTIL_HELD = 2.0
+"""Seconds: a look comes within one when a limit is near, and both changes together took up to 0.3 s."""
+GROWTH_SPAN = 900.0
+FILES_PER_ROLL = 5
+"""``.log``, ``.index``, ``.timeindex``, ``.snapshot``, and a ``.txnindex`` or a checkpoint's ``.tmp``."""
+FEWEST_FILES = 10_000
+_SIGNIFICANT_BITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedLog:
+    """``is_held``: the hold of the cleaner stops it (no ratio and no compaction lag of its own)."""
+
+    bytes: int
+    largest_segment: int
+    segment_bytes: int
+    delete_delay: float
+    is_held: bool
+
+    @property
+    def group(self) -> int:
+        return min(self.bytes, max(self.segment_bytes, self.largest_segment))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateLog:
+    """A partition of the coordinators' topics. ``rate``: bytes a second that were appended to it lately."""
+
+    segment_bytes: int
+    rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaner:
+    """Settings of the broker's cleaner. ``can_be_held``: its settings may be borrowed."""
+
+    threads: int = 1
+    bytes_per_second: float = float(CLEANER_BYTES_PER_SECOND)
+    delete_delay: float = 60.0
+    backoff: float = 15.0
+    can_be_held: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfencedWriters:
+    """Of one volume."""
+
+    cleaner: Cleaner = Cleaner()
+    compacted: Sequence[CompactedLog] = ()
+    state_logs: Sequence[StateLog] = ()
+    index_cache_left: int = 0
+    metadata_snapshot: int = 0
+    partitions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservePart:
+    """``what`` is its stable name, ``why`` how it was worked out."""
+
+    what: str
+    bytes: Bytes
+    why: str = field(default="", compare=False)
+
+
+def reserve_parts(writers: UnfencedWriters) -> tuple[ReservePart, ...]:
+    """Those that are not 0."""
+    parts = (
+        _groups(writers),
+        _passes(writers),
+        _coordinators(writers),
+        ReservePart(what="index-cache", bytes=Bytes(writers.index_cache_left), why="what the cache may still grow by"),
+        ReservePart(what="metadata", bytes=Bytes(writers.metadata_snapshot), why="one more metadata snapshot"),
+    )
+    return tuple(part for part in parts if part.bytes > 0)
+
+
+def reserve_bytes(parts: Iterable[ReservePart]) -> Bytes:
+    """Rounded up, so that it does not change with every commit."""
+    exact = sum(part.bytes for part in parts)
+    step = 1 << max(exact.bit_length() - _SIGNIFICANT_BITS, 0)
+    return Bytes(-(-exact // step) * step)
+
+
+def fewest_files(total_files: int, partitions: int) -> int:
+    """Inodes that must be left: every partition may roll a segment before the next look."""
+    return max(FILES_PER_ROLL * partitions, min(FEWEST_FILES, total_files // 100))
+
+
+def _groups(writers: UnfencedWriters) -> ReservePart:
+    threads = writers.cleaner.threads
+    largest = sorted((log.group for log in writers.compacted), reverse=True)[:threads]
+    why = f"{counted(threads, 'cleaner thread')}, largest group {human_bytes(largest[0] if largest else 0)}"
+    return ReservePart(what="cleaner", bytes=Bytes(sum(largest)), why=why)
+
+
+def _passes(writers: UnfencedWriters) -> ReservePart:
+    cleaner = writers.cleaner
+    speed = cleaner.threads * cleaner.bytes_per_second
+    held = [log for log in writers.compacted if log.is_held and cleaner.can_be_held]
+    others = [log for log in writers.compacted if not (log.is_held and cleaner.can_be_held)]
+    until_held = min(sum(log.bytes for log in held), speed * UNTIL_HELD)
+    delay = max((log.delete_delay for log in others), default=0.0)
+    unheld = min(sum(log.bytes for log in others), speed * delay)
+    why = f"at {human_bytes(int(speed))}/s"
+    if held:
+        why += f" until it is held ({human_span(UNTIL_HELD)})"
+    if others:
+        why += f", {counted(len(others), 'log')} that no hold stops for {human_span(delay)}"
+    return ReservePart(what="passes", bytes=Bytes(int(until_held + unheld)), why=why)
+
+
+def _coordinators(writers: UnfencedWriters) -> ReservePart:
+    rate = sum(log.rate for log in writers.state_logs)
+    until_compacted = writers.cleaner.delete_delay + writers.cleaner.backoff
+    growth = sum(min(log.rate * GROWTH_SPAN, log.segment_bytes) for log in writers.state_logs)
+    why = f"{human_bytes(int(rate))}/s of offset commits, groups and transactions"
+    return ReservePart(what="coordinators", bytes=Bytes(int(rate * until_compacted + growth)), why=why)

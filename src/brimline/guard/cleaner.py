@@ -1,0 +1,279 @@
+"""The broker's log cleaner, held near a limit by settings that are borrowed from the broker (``act.borrowed``).
+
+``log.cleaner.min.cleanable.ratio=1`` lets no cleaning begin, because Kafka asks for more than that; its threads live,
+and retention of compacted topics goes on. A change of ``log.cleaner.backoff.ms`` restarts the cleaner's threads, which
+ends a cleaning under way at its next chunk; both go into one request, and stay while it is held, so that a broker that
+is started again is held, too. ``log.cleaner.io.max.bytes.per.second`` is never touched: Kafka would sleep it out in one
+uninterruptible sleep, under the lock of all cleaner threads.
+
+The coordinators' topics go on being cleaned, by a ratio of their own and with a deletion delay of a second: what
+compaction removes there is nearly all of it, and nobody can refuse what is written to them.
+
+What was tried, on which versions: docs/reserve.md.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
+
+from brimline.act.borrowed import BorrowedSettings
+from brimline.decide.cleaner_hold import CleanedVolume, HoldMemory, HoldState, next_hold
+from brimline.disks.reserves import Reserves
+from brimline.disks.task import DiskReport
+from brimline.documents.notices import Notice, Weight
+from brimline.guard.feature import Core, Feature, Finding, Looked
+from brimline.guard.reserve import STATE_DELETE_DELAY, STATE_TOPICS
+from brimline.metrics import catalogue
+from brimline.model import Failure, FailureKind, ObservationFailed
+from brimline.observe.client.connection import Deadline, Reconnecting
+from brimline.observe.cluster.dynamic_values import BROKER, TOPIC, Place, Values, alter_values, own_values
+from brimline.service.durable_files import NotRecorded
+from brimline.service.worker import Worker
+from brimline.settings.config import GuardConfig
+
+RATIO, BACKOFF = "log.cleaner.min.cleanable.ratio", "log.cleaner.backoff.ms"
+DELETE_DELAY = "log.segment.delete.delay.ms"
+HELD_RATIO = "1"
+BACKOFFS = ("1013", "1014")
+"""Nobody else's, and two of them: each hold needs a change."""
+STATE_RATIO = "0.5"
+_LOOK, _LOOK_IN_WINDOW, _LOOK_WHILE_FREE = 0.5, 0.25, 30.0
+_RETRY_REFUSED = 30.0
+_CHECK_RIGHTS = 600.0
+_PATIENCE = timedelta(seconds=10)
+WINDOW_AFTER = 75.0
+"""Seconds: Kafka's deletion delay of a minute and its cleaner's backoff."""
+_REVERTED_TOO_OFTEN = 3
+_HELD = (HoldState.HELD, HoldState.ENDED)
+_REFUSALS = (FailureKind.NOT_AUTHORIZED, FailureKind.NOT_AUTHENTICATED)
+
+
+class CleanerClient(Reconnecting):
+    """What is asked of the broker; every method raises ``ObservationFailed``."""
+
+    def __init__(self, config: GuardConfig) -> None:
+        super().__init__(config.admin)
+        self._broker = config.node_id
+
+    def own_values(self, places: Collection[Place]) -> Values:
+        with self.connected() as connection:
+            return own_values(connection, self._broker, places, Deadline(_PATIENCE))
+
+    def alter(self, values: Values) -> None:
+        with self.connected() as connection:
+            alter_values(connection, self._broker, values, Deadline(_PATIENCE))
+
+    def check(self, values: Values) -> None:
+        """Whether it could be altered so; changes nothing."""
+        with self.connected() as connection:
+            alter_values(connection, self._broker, values, Deadline(_PATIENCE), only_check=True)
+
+
+def wanted_settings(state: HoldState, broker: int, backoff: str, *, with_topics: bool = True) -> dict[Place, str]:
+    if state is HoldState.FREE:
+        return {}
+    own = str(broker)
+    delay = str(int(STATE_DELETE_DELAY * 1000))
+    wanted = {}
+    if state is HoldState.WINDOW:
+        wanted[Place(BROKER, own, DELETE_DELAY)] = delay
+    else:
+        wanted[Place(BROKER, own, RATIO)] = HELD_RATIO
+    if backoff:
+        wanted[Place(BROKER, own, BACKOFF)] = backoff
+    for topic in STATE_TOPICS if with_topics else ():
+        wanted[Place(TOPIC, topic, "min.cleanable.dirty.ratio")] = STATE_RATIO
+        wanted[Place(TOPIC, topic, "file.delete.delay.ms")] = delay
+    return wanted
+
+
+def cleaned_volumes(disks: DiskReport, reserves: Reserves) -> list[CleanedVolume]:
+    """Those that hold anything that is compacted, or of which that is not known."""
+    found = []
+    for volume in disks.volumes:
+        reserve, usable, distance = reserves.of(volume.log_dirs), volume.reading.usable_bytes, volume.bytes_to_limit
+        groups = sum(part.bytes for part in reserve.parts if part.what == "cleaner") if reserve else 0
+        if usable is None or distance is None or (reserve is not None and not groups):
+            continue
+        found.append(
+            CleanedVolume(
+                fullness=volume.fullness,
+                usable=usable,
+                distance=distance,
+                kept=usable - distance,
+                groups=groups,
+                fill_rate=max(volume.fill_rate or 0.0, 0.0),
+            )
+        )
+    return found
+
+
+class CleanerHold(Feature):
+    name = "cleaner"
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        config = core.config
+        self._client = CleanerClient(config)
+        self._borrowed = BorrowedSettings(
+            self._client,
+            config.state_dir / f"cleaner-hold-{core.broker}.json",
+            core.clock.now,
+            wanted_settings(HoldState.ENDED, core.broker, BACKOFFS[0])
+            | wanted_settings(HoldState.WINDOW, core.broker, BACKOFFS[0]),
+        )
+        was_held = HoldState.ENDED if self._borrowed.places else HoldState.FREE
+        self._memory = HoldMemory(state=was_held, since=core.clock.seconds(), emptier=core.clock.seconds())
+        self._applied: HoldState | None = None
+        self._with_topics = True
+        self._failure: Failure | None = None
+        self._retry_at = self._check_at = core.clock.seconds()
+        self._reverted = 0
+        self._worker = Worker(self.name, self.step)
+        self.workers = [self._worker]
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return self._borrowed.warnings
+
+    def decided(self, disks: DiskReport) -> None:
+        if self._next(disks).state is not self._memory.state:
+            self._worker.wake()
+
+    def step(self) -> float:
+        core, now = self.core, self.core.clock.seconds()
+        if not core.config.holds_cleaner:
+            self._apply(HoldState.FREE)
+            return _LOOK_WHILE_FREE
+        before, self._memory = self._memory, self._next(core.disks)
+        if self._memory.state is HoldState.WINDOW:
+            core.look_at_disks()
+        if before.state is not self._memory.state or self._memory.state is not HoldState.FREE or self._borrowed.places:
+            self._apply(self._memory.state)
+        elif now >= self._check_at:
+            self._check_rights()
+        core.can_hold_cleaner = self._failure is None and self._reverted < _REVERTED_TOO_OFTEN
+        held = self._memory.state in _HELD and bool(self._borrowed.places)
+        core.board.put(catalogue.CLEANER_HELD.single(int(held)))
+        return {HoldState.FREE: _LOOK_WHILE_FREE, HoldState.WINDOW: _LOOK_IN_WINDOW}.get(self._memory.state, _LOOK)
+
+    def _next(self, disks: DiskReport) -> HoldMemory:
+        volumes = cleaned_volumes(disks, self.core.reserves)
+        return next_hold(self._memory, volumes, self.core.clock.seconds(), WINDOW_AFTER)
+
+    def _apply(self, state: HoldState) -> None:
+        now = self.core.clock.seconds()
+        if now < self._retry_at:
+            return
+        broker = self.core.broker
+        place = Place(BROKER, str(broker), BACKOFF)
+        kept = self._borrowed.places.get(place)
+        backoff = kept.ours[-1] if kept else ""
+        if state is HoldState.ENDED and (not backoff or self._applied not in (None, state)):
+            backoff = next(each for each in BACKOFFS if each != backoff)
+        try:
+            changed = self._take(wanted_settings(state, broker, backoff, with_topics=self._with_topics))
+            self._reverted = self._reverted + 1 if changed and self._applied is state else min(self._reverted, 3)
+            self._applied, self._failure = state, None
+        except ObservationFailed as error:
+            self._failure = error.failure
+            if error.failure.kind in _REFUSALS:
+                self._retry_at = now + _RETRY_REFUSED
+        except NotRecorded as error:
+            self._failure = Failure(kind=FailureKind.UNREADABLE, message=str(error))
+
+    def _take(self, wanted: dict[Place, str]) -> bool:
+        try:
+            return self._borrowed.take(wanted)
+        except ObservationFailed as error:
+            # Without rights on the coordinators' topics the broker's own settings can still be had
+            if error.failure.kind is not FailureKind.NOT_AUTHORIZED or not self._with_topics:
+                raise
+            self._with_topics = False
+            return self._borrowed.take({place: value for place, value in wanted.items() if place.resource == BROKER})
+
+    def _check_rights(self) -> None:
+        """Whether it could be held is known before it must be: the reserve depends on it."""
+        self._check_at = self.core.clock.seconds() + _CHECK_RIGHTS
+        try:
+            self._client.check(wanted_settings(HoldState.ENDED, self.core.broker, BACKOFFS[0], with_topics=False))
+            self._failure = None
+        except ObservationFailed as error:
+            self._failure = error.failure
+            self._check_at = self.core.clock.seconds() + _RETRY_REFUSED
+
+    def notices(self) -> Sequence[Notice]:
+        if not self.core.config.holds_cleaner:
+            return ()
+        found = []
+        state = self._memory.state
+        if self._failure is not None and (state is not HoldState.FREE or self._failure.kind in _REFUSALS):
+            found.append(
+                self._notice(
+                    "failed",
+                    Weight.PROBLEM if state is not HoldState.FREE else Weight.WARNING,
+                    "CLEANER",
+                    f"the log cleaner cannot be held when a disk is full: {self._failure}",
+                    "the reserve counts it instead; docs/reserve.md names the rights",
+                )
+            )
+        elif state is not HoldState.FREE and self._reverted >= _REVERTED_TOO_OFTEN:
+            found.append(
+                self._notice(
+                    "reverted",
+                    Weight.WARNING,
+                    "CLEANER",
+                    f"somebody takes back {RATIO} and {BACKOFF} of this broker: the log cleaner is not held for long",
+                    "the reserve counts it instead; leave these keys alone while a disk is full",
+                )
+            )
+        elif state in _HELD:
+            found.append(
+                self._notice(
+                    "held",
+                    Weight.NOTE,
+                    "HELD",
+                    f"the log cleaner is held ({RATIO}={HELD_RATIO}) because a disk is at its limit; it goes on "
+                    "by itself when there is room",
+                )
+            )
+        elif state is HoldState.WINDOW:
+            found.append(
+                self._notice(
+                    "window",
+                    Weight.NOTE,
+                    "CLEANS",
+                    "the disk gets no emptier by itself: the log cleaner runs while there is room for its next group",
+                )
+            )
+        if not self._with_topics and state is not HoldState.FREE:
+            found.append(
+                self._notice(
+                    "topics",
+                    Weight.WARNING,
+                    "CLEANER",
+                    f"{', '.join(STATE_TOPICS)} are not compacted while the cleaner is held: this principal needs "
+                    "ALTER_CONFIGS and DESCRIBE_CONFIGS on these topics",
+                )
+            )
+        return found
+
+    def _notice(self, key: str, weight: Weight, word: str, text: str, cure: str = "") -> Notice:
+        since = self._borrowed.since
+        facts = {"state": self._memory.state.value, "since": since}
+        return Notice(feature=self.name, key=key, weight=weight, word=word, text=text, cure=cure, facts=facts)
+
+    @classmethod
+    def findings(cls, looked: Looked) -> Iterator[Finding]:
+        config = looked.config
+        if not (looked.broker_answers and config.holds_cleaner):
+            return
+        client = CleanerClient(config)
+        places = wanted_settings(HoldState.ENDED, config.node_id, BACKOFFS[0])
+        try:
+            found = client.own_values(places)
+            client.check({place: value for place, value in places.items() if place in found})
+        except ObservationFailed as error:
+            sentence = f"the log cleaner cannot be held near a limit, so the reserve counts it: {error}"
+            yield Finding(topic="permissions", weight=Weight.WARNING, sentence=sentence)
+        finally:
+            client.close()

@@ -1,0 +1,333 @@
+"""The reserve of every volume: what may still be written there once Produce is refused (``decide.unfenced_writes``).
+
+Every two seconds the folders of compacted topics and of the coordinators are looked at, and the broker is asked for the
+settings of topics that it did not have before; everything is asked again every minute. What is worked out goes to disk
+(``disks.reserves``), where the gateway reads it, and into the limits of the guard's own disks.
+
+A broker that does not answer changes nothing: the last reserve stays in force.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from brimline.decide.disk_state import DiskState
+from brimline.decide.unfenced_writes import (
+    CLEANER_BYTES_PER_SECOND,
+    Cleaner,
+    CompactedLog,
+    StateLog,
+    UnfencedWriters,
+)
+from brimline.disks.reserves import Reserves, VolumeReserve, next_reserve
+from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.documents.notices import Notice, Weight
+from brimline.guard.feature import Core, Feature, Finding, Looked
+from brimline.metrics import catalogue
+from brimline.metrics.metric import MetricFamily
+from brimline.model import Bytes, Failure, ObservationFailed, human_bytes, human_count
+from brimline.model.scan import FolderKind
+from brimline.observe.client.connection import Deadline, Reconnecting
+from brimline.observe.cluster.cleaner_settings import (
+    CleanerSettings,
+    CompactedTopic,
+    ask_cleaner_settings,
+    ask_compacted_topics,
+)
+from brimline.observe.scan.growth import AppendRates, folder_bytes, folder_names, largest_file, log_size
+from brimline.observe.scan.names import METADATA_LOG, REMOTE_INDEX_CACHE, read_folder_name
+from brimline.service.durable_files import NotRecorded
+from brimline.service.worker import Worker
+from brimline.settings import keys
+from brimline.settings.config import GuardConfig
+
+STATE_TOPICS = ("__consumer_offsets", "__transaction_state")
+"""Compacted topics of the coordinators, cleaned all the time: what compaction removes there is most of it."""
+SHARE_STATE = "__share_group_state"
+"""Of a coordinator, too, which trims it itself."""
+_STATE_SEGMENT_BYTES = 100 << 20
+STATE_DELETE_DELAY = 1.0
+"""Their deletion delay while the cleaner is held (``guard.cleaner``)."""
+_LOOK = 2.0
+_ASK = 60.0
+_SHARE = 50
+"""A look that takes long is made so many times rarer."""
+_PATIENCE = timedelta(seconds=10)
+
+
+class WritersClient(Reconnecting):
+    """What is asked of the broker; every method raises ``ObservationFailed``."""
+
+    def __init__(self, config: GuardConfig) -> None:
+        super().__init__(config.admin)
+        self._broker = config.node_id
+
+    def cleaner(self) -> CleanerSettings:
+        with self.connected() as connection:
+            return ask_cleaner_settings(connection, self._broker, Deadline(_PATIENCE))
+
+    def topics(self, names: Collection[str]) -> Mapping[str, CompactedTopic | None]:
+        with self.connected() as connection:
+            return ask_compacted_topics(connection, self._broker, names, Deadline(_PATIENCE))
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the broker has said; ``cleaner`` is ``None`` until it has said anything."""
+
+    cleaner: CleanerSettings | None = None
+    topics: dict[str, CompactedTopic | None] = field(default_factory=dict)
+    asked: float = float("-inf")
+
+
+class WritersLook:
+    """One look at the folders of all log dirs, with what the broker said of them. For one thread."""
+
+    def __init__(
+        self,
+        client: WritersClient,
+        config: Callable[[], GuardConfig],
+        seconds: Callable[[], float],
+        can_be_held: Callable[[], bool],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._seconds = seconds
+        self._can_be_held = can_be_held
+        self._known = _Known()
+        self._rates = AppendRates()
+        self.failure: Failure | None = None
+
+    @property
+    def is_informed(self) -> bool:
+        return self._known.cleaner is not None
+
+    def look(self, volumes: Sequence[VolumeStatus]) -> dict[tuple[str, ...], UnfencedWriters]:
+        """By the log dirs of each volume. Empty until the broker has answered once."""
+        folders = {path: folder_names(path) for volume in volumes for path in volume.log_dirs}
+        partitions = {path: _partitions(names) for path, names in folders.items()}
+        self._ask({topic for found in partitions.values() for topic in found.values()})
+        if self._known.cleaner is None:
+            return {}
+        looked_at: list[str] = []
+        found = {volume.log_dirs: self._of_volume(volume.log_dirs, partitions, looked_at) for volume in volumes}
+        self._rates.forget_others(looked_at)
+        return found
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _ask(self, topics: Collection[str]) -> None:
+        known, now = self._known, self._seconds()
+        is_due = now - known.asked >= _ASK
+        new = topics if is_due else topics - known.topics.keys()
+        try:
+            if is_due:
+                known.cleaner = self._client.cleaner()
+            if new:
+                answered = self._client.topics(new)
+                known.topics = {**(known.topics if not is_due else {}), **answered}
+            if is_due:
+                known.asked = now
+            self.failure = None
+        except ObservationFailed as error:
+            self.failure = error.failure
+
+    def _of_volume(
+        self, log_dirs: Sequence[str], partitions: Mapping[str, Mapping[str, str]], looked_at: list[str]
+    ) -> UnfencedWriters:
+        settings = self._known.cleaner
+        assert settings is not None
+        now, can_be_held = self._seconds(), self._can_be_held()
+        compacted, state_logs, snapshots = [], [], []
+        for log_dir in log_dirs:
+            for name, topic in partitions[log_dir].items():
+                folder = os.path.join(log_dir, name)  # noqa: PTH118 (thousands of them)
+                rules = self._known.topics.get(topic)
+                is_state = topic in STATE_TOPICS
+                if rules is None and topic != SHARE_STATE:
+                    continue
+                size = log_size(folder)
+                if rules is not None and settings.is_enabled:
+                    delay = STATE_DELETE_DELAY if is_state and can_be_held else rules.delete_delay
+                    compacted.append(
+                        CompactedLog(
+                            bytes=size.bytes,
+                            largest_segment=size.largest,
+                            segment_bytes=rules.segment_bytes,
+                            delete_delay=delay,
+                            is_held=not is_state and not rules.has_own_rhythm,
+                        )
+                    )
+                if is_state or topic == SHARE_STATE:
+                    looked_at.append(folder)
+                    rate = self._rates.look(folder, size, now)
+                    segment_bytes = rules.segment_bytes if rules else _STATE_SEGMENT_BYTES
+                    state_logs.append(StateLog(segment_bytes=segment_bytes, rate=rate))
+            snapshots.append(largest_file(os.path.join(log_dir, METADATA_LOG), ".checkpoint"))  # noqa: PTH118
+        return UnfencedWriters(
+            cleaner=Cleaner(
+                threads=settings.threads,
+                bytes_per_second=min(CLEANER_BYTES_PER_SECOND, (settings.bytes_per_second or 1e18) / settings.threads),
+                delete_delay=settings.delete_delay,
+                backoff=settings.backoff,
+                can_be_held=can_be_held,
+            ),
+            compacted=compacted,
+            state_logs=state_logs,
+            index_cache_left=self._index_cache_left(settings, log_dirs),
+            metadata_snapshot=max(snapshots, default=0),
+            partitions=sum(len(partitions[path]) for path in log_dirs),
+        )
+
+    def _index_cache_left(self, settings: CleanerSettings, log_dirs: Sequence[str]) -> int:
+        first = self._config().broker.log_dirs[0]
+        if not settings.index_cache_bytes or first not in log_dirs:
+            return 0
+        return max(settings.index_cache_bytes - folder_bytes(f"{first}/{REMOTE_INDEX_CACHE}"), 0)
+
+
+class Reserve(Feature):
+    name = "reserve"
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        self._look = WritersLook(
+            WritersClient(core.config), lambda: core.config, core.clock.seconds, lambda: core.can_hold_cleaner
+        )
+        self._unrecorded: NotRecorded | None = None
+        self.workers = [Worker(self.name, self.step)]
+
+    def step(self) -> float:
+        core, reserves = self.core, self.core.reserves
+        begun = core.clock.seconds()
+        volumes = [each for each in core.disks.volumes if each.fullness is not DiskState.UNKNOWN]
+        writers = self._look.look(volumes)
+        if writers:
+            fresh = [next_reserve(each, writers[each.log_dirs], reserves.of(each.log_dirs)) for each in volumes]
+            before = reserves.volumes
+            seen = {path for each in fresh for path in each.log_dirs}
+            unseen = [each for each in before if not seen.intersection(each.log_dirs)]
+            try:
+                reserves.write([*fresh, *unseen])
+                self._unrecorded = None
+            except NotRecorded as error:
+                self._unrecorded = error
+            if reserves.volumes != before:
+                core.look_at_disks()
+        core.board.put(*reserve_families(reserves.volumes, self._is_off))
+        return max(_LOOK, _SHARE * (core.clock.seconds() - begun))
+
+    @property
+    def _is_off(self) -> bool:
+        return self.core.config.text(keys.RESERVE) == keys.OFF
+
+    def notices(self) -> Sequence[Notice]:
+        if self._is_off:
+            return ()
+        found = [*reserve_notices(self.core.disks, self.core.reserves, self.core.config)]
+        if self._unrecorded is not None:
+            found.append(
+                Notice(
+                    feature=self.name,
+                    key="unrecorded",
+                    weight=Weight.PROBLEM,
+                    word="RESERVE",
+                    text=f"the gateway cannot know the reserve: {self._unrecorded.why}",
+                )
+            )
+        return found
+
+    @classmethod
+    def findings(cls, looked: Looked) -> Iterator[Finding]:
+        config = looked.config
+        if config.text(keys.RESERVE) == keys.OFF:
+            off = f"{keys.RESERVE.name}=off: what Kafka may still write after the fence is not kept free"
+            yield Finding(topic="limits", weight=Weight.WARNING, sentence=off)
+            return
+        reserves = Reserves(config.state_dir, config.node_id, lambda: config.text(keys.RESERVE))
+        reserves.refresh()
+        if not reserves.volumes and looked.broker_answers:
+            look = WritersLook(
+                WritersClient(config), lambda: config, looked.clock.seconds, lambda: config.holds_cleaner
+            )
+            volumes = [each for each in looked.disks.volumes if each.fullness is not DiskState.UNKNOWN]
+            writers = look.look(volumes)
+            look.close()
+            reserves.volumes = tuple(next_reserve(each, writers[each.log_dirs], None) for each in volumes if writers)
+        for notice in reserve_notices(looked.disks, reserves, config):
+            sentence = f"{notice.text}; {notice.cure}" if notice.cure else notice.text
+            yield Finding(topic="limits", weight=notice.weight, sentence=sentence)
+
+
+def reserve_notices(disks: DiskReport, reserves: Reserves, config: GuardConfig) -> Iterator[Notice]:
+    is_on = config.text(keys.RESERVE) == keys.ON
+    for volume in disks.volumes:
+        reserve = reserves.of(volume.log_dirs)
+        if reserve is None:
+            continue
+        paths = ", ".join(volume.log_dirs)
+        parts = ", ".join(f"{part.what} {human_bytes(part.bytes)}" for part in reserve.parts) or "nothing"
+        facts = {
+            "logDirs": list(volume.log_dirs),
+            "bytes": reserve.bytes,
+            "parts": [{"what": part.what, "bytes": part.bytes, "why": part.why} for part in reserve.parts],
+            "inForce": reserve.is_in_force or is_on,
+            "fewestFiles": reserve.fewest_files,
+            "filesInForce": reserve.are_files_in_force or is_on,
+        }
+        pending = [
+            *([f"{human_bytes(reserve.bytes)} of bytes"] if not facts["inForce"] else ()),
+            *([f"{human_count(reserve.fewest_files)} inodes"] if not facts["filesInForce"] else ()),
+        ]
+        if pending:
+            yield Notice(
+                feature=Reserve.name,
+                key=f"pending {paths}",
+                weight=Weight.WARNING,
+                word="RESERVE",
+                text=f"{paths} has less room than Kafka may still write after the fence ({parts}): its reserve of "
+                f"{' and '.join(pending)} is not enforced",
+                cure=f"make room, or fence for it now: {keys.RESERVE.name}=on in {config.path}, then SIGHUP",
+                facts=facts,
+            )
+        else:
+            yield Notice(
+                feature=Reserve.name,
+                key=paths,
+                weight=Weight.FINE,
+                word="RESERVE",
+                text=f"{paths} is full below {_kept_free(volume)} usable; its reserve is {human_bytes(reserve.bytes)}: "
+                f"{parts}",
+                facts=facts,
+            )
+
+
+def reserve_families(volumes: Sequence[VolumeReserve], is_off: bool) -> list[MetricFamily]:  # noqa: FBT001
+    rows = [(path, volume) for volume in ([] if is_off else volumes) for path in volume.log_dirs]
+    parts = [(path, part) for path, volume in rows for part in volume.parts]
+    return [
+        catalogue.RESERVE_PART.family(tuple((path, part.what) for path, part in parts), [p.bytes for _, p in parts]),
+        catalogue.RESERVE_PENDING.family(
+            tuple((path,) for path, _ in rows),
+            [int(not (volume.is_in_force and volume.are_files_in_force)) for _, volume in rows],
+        ),
+    ]
+
+
+def _kept_free(volume: VolumeStatus) -> str:
+    reading, distance = volume.reading, volume.bytes_to_limit
+    if reading.usable_bytes is None or distance is None:
+        return human_bytes(volume.limits.reserve)
+    return human_bytes(Bytes(reading.usable_bytes - distance))
+
+
+def _partitions(names: Sequence[str]) -> dict[str, str]:
+    """Folder → topic, of the replicas among these names."""
+    read = ((name, read_folder_name(name)) for name in names)
+    return {
+        name: folder.topic
+        for name, folder in read
+        if folder.kind in (FolderKind.CURRENT, FolderKind.FUTURE) and folder.topic is not None
+    }
