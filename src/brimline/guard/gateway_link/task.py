@@ -6,8 +6,8 @@ was kept of the one before is forgotten.
 
 **Invariant.** While both run, the gateway knows the full log dirs of the guard's last look, and the guard those of the
 gateway's: a change is sent at once, what did not change is said again four times a second, and where the gateway sees
-a log dir full that the guard does not, the guard looks at once. It is a lease: a guard that is gone or hangs cannot keep a
-log dir fenced, nor can its silence release one that the gateway itself sees full.
+a log dir full that the guard does not, the guard looks at once. It is a lease: a guard that is gone or hangs cannot
+keep a log dir fenced, nor can its silence release one that the gateway itself sees full.
 
 A gateway may be there or not, may come later and may be started again. ``decided`` only leaves a note and wakes the
 task; nobody else ever waits for the gateway.
