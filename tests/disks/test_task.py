@@ -118,7 +118,7 @@ def test_a_full_volume_that_hangs_stays_full_until_it_answers() -> None:
     assert watched.states == {("a",): DiskState.FULL}
     assert watched.changes[1:] == [(DiskState.FULL, DiskState.FULL, ("a",))]  # said once: it hangs
     assert reasons_of_full_log_dirs(hanging) == {"a": "log dir a was full when it last answered"}
-    assert "until it answers again" in state_sentence(hanging.volumes[0], hanging.limits)
+    assert "until it answers again" in state_sentence(hanging.volumes[0])
 
     disks.usable["a"] = 500
     disks.hung["a"].set()
@@ -236,10 +236,10 @@ def test_new_limits_count_at_the_next_step() -> None:
 def test_a_ballast_has_the_volume_looked_at_before_it_runs_out() -> None:
     """Without limits nobody else is in a hurry."""
     off = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0))
-    settings = DiskSettings(limits=off, pace=Pace(interval=60.0), stall_timeout=10.0, reserve=Bytes(100))
+    settings = DiskSettings(limits=off, pace=Pace(interval=60.0), stall_timeout=10.0, ballast_reserve=Bytes(100))
     with_ballast, without = (
         Watched(FakeDisks(a=500), settings),
-        Watched(FakeDisks(a=500), replace(settings, reserve=Bytes(0))),
+        Watched(FakeDisks(a=500), replace(settings, ballast_reserve=Bytes(0))),
     )
     for watched in (with_ballast, without):
         watched.look()

@@ -74,7 +74,7 @@ def test_requests_are_said_as_the_protocol_has_them(gateway: FakeGateway, client
     client.unfence(topic="t", reason="", by="me")
 
     assert gateway.told == [
-        {"v": 1, "op": "lease", "seconds": 5.0, "full": {"/data/a": "why"}},
+        {"v": 1, "op": "lease", "seconds": 5.0, "full": {"/data/a": "why"}, "offline": []},
         {"v": 1, "op": "fence", "logDir": "/data/a", "reason": "r", "by": "me"},
         {"v": 1, "op": "unfence", "topic": "t", "reason": "", "by": "me"},
     ]

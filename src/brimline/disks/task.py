@@ -132,13 +132,13 @@ class VolumeStatus:
 
     reading: VolumeReading
     fullness: DiskState
-    limits: DiskLimits
-    offline: frozenset[str] = frozenset()
     breaches: tuple[Breach, ...]
     bytes_to_limit: Bytes | None
     fill_rate: float | None
     seconds_left: float | None
     next_look: float
+    limits: DiskLimits = DiskLimits()
+    offline: frozenset[str] = frozenset()
 
     @property
     def log_dirs(self) -> tuple[str, ...]:

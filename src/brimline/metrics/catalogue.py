@@ -155,8 +155,8 @@ NOTICES = _gauge(
     "What the guard has to say now, by feature and weight: fine, note, warning or problem.",
     ("feature", "weight"),
 )
-VOLUME_INODES_TOTAL = _gauge(
-    "volume_inodes_total", "Inodes of the volume; absent where the file system does not count them.", _VOLUME
+VOLUME_INODES = _gauge(
+    "volume_inodes", "Inodes of the volume; absent where the file system does not count them.", _VOLUME
 )
 VOLUME_INODES_USABLE = _gauge("volume_inodes_usable", "Inodes of the volume that are left.", _VOLUME)
 VOLUME_INODES_LIMIT = _gauge(

@@ -37,7 +37,7 @@ def report(settings: GuardConfig, log_dir: Path, usable: int = 900 * MIB, device
     )
     volume = VolumeStatus(
         reading=reading,
-        state=DiskState.OK,
+        fullness=DiskState.OK,
         breaches=(),
         bytes_to_limit=None,
         fill_rate=None,

@@ -83,7 +83,7 @@ class Kept:
         state = DiskState.UNKNOWN if is_failed else DiskState.OK
         return VolumeStatus(
             reading=reading,
-            state=state,
+            fullness=state,
             breaches=(),
             bytes_to_limit=None,
             fill_rate=None,

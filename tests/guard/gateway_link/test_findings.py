@@ -65,7 +65,7 @@ def full_volume(config: GuardConfig) -> DiskReport:
     )
     volume = VolumeStatus(
         reading=reading,
-        state=DiskState.FULL,
+        fullness=DiskState.FULL,
         breaches=(Breach.MIN_FREE_BYTES,),
         bytes_to_limit=Bytes(0),
         fill_rate=None,

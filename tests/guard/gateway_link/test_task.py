@@ -2,7 +2,7 @@
 
 import io
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from brimline.documents.gateway_state import GatewayState
 from brimline.gateway.client import GatewayClient
-from brimline.guard.gateway_link.task import LEASE, RENEW, GatewayNews, GatewayReport, GatewayTask
+from brimline.guard.gateway_link.task import ASK_STATE, LEASE, RENEW, GatewayNews, GatewayReport, GatewayTask
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
 from brimline.service import log_lines
 from brimline.service.clock import SystemClock
@@ -30,13 +30,17 @@ class GatewayInMemory:
         self.leases: list[dict[str, str]] = []
         self.seconds: set[float] = set()
         self.looks = 0
+        self.offline: frozenset[str] = frozenset()
+        self.sees_full: frozenset[str] = frozenset()
         self.answer = state()
         self.problem: Exception | None = None
 
-    def lease(self, full: Mapping[str, str], seconds: float) -> None:
+    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str]:
         self._fail_if_told_to()
         self.leases.append(dict(full))
+        self.offline = frozenset(offline)
         self.seconds.add(seconds)
+        return self.sees_full
 
     def state(self) -> GatewayState:
         self._fail_if_told_to()
@@ -54,10 +58,16 @@ class Tasked:
         self.gateway = GatewayInMemory()
         self.woken = 0
         self.reports: list[GatewayReport] = []
-        self.task = GatewayTask(self.gateway, self.clock, self._wake, self.reports.append, is_wanted=is_wanted)
+        self.task = GatewayTask(
+            self.gateway, self.clock, self._wake, self.reports.append, self._differs, is_wanted=is_wanted
+        )
+        self.differed = 0
 
     def _wake(self) -> None:
         self.woken += 1
+
+    def _differs(self) -> None:
+        self.differed += 1
 
 
 @pytest.fixture
@@ -81,7 +91,34 @@ def test_it_is_renewed_though_nothing_changed(tasked: Tasked) -> None:
     tasked.task.step()
 
     assert tasked.gateway.leases == [{}, {}]
+    assert tasked.gateway.looks == 1
+
+    tasked.clock.tick(ASK_STATE)
+    tasked.task.step()
+
     assert tasked.gateway.looks == 2
+
+
+def test_what_the_gateway_alone_sees_full_is_looked_at_by_the_guard(tasked: Tasked) -> None:
+    tasked.gateway.sees_full = frozenset({"/data/a"})
+    tasked.task.step()
+    assert tasked.differed == 1
+
+    tasked.task.decided({"/data/a": "why"})
+    tasked.clock.tick(RENEW)
+    tasked.task.step()
+
+    assert tasked.differed == 1
+
+
+def test_what_the_broker_holds_offline_is_sent_at_once(tasked: Tasked) -> None:
+    tasked.task.step()
+
+    tasked.task.decided({}, frozenset({"/data/b"}))
+    tasked.task.step()
+
+    assert tasked.woken == 1
+    assert tasked.gateway.offline == {"/data/b"}
 
 
 def test_a_change_wakes_the_task_and_is_sent_before_the_renewal(tasked: Tasked) -> None:
@@ -122,7 +159,7 @@ def test_a_gateway_that_comes_back_is_told_at_the_next_renewal(tasked: Tasked) -
         (GONE, None),
         (None, tasked.gateway.answer),
     ]
-    assert wait == RENEW
+    assert wait == ASK_STATE
     assert tasked.gateway.leases == [{"/data/a": "why"}]
 
 

@@ -272,7 +272,7 @@ class Guarded:
         (reading,) = by_volume([self.broker.disk(log_dir, None, self.clock.now(), self.clock.seconds())])
         status = VolumeStatus(
             reading=reading,
-            state=state,
+            fullness=state,
             breaches=(),
             bytes_to_limit=None,
             fill_rate=None,
@@ -281,7 +281,7 @@ class Guarded:
         )
         limits = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0))
         others = [] if neighbour is None else [replace(reading, log_dirs=(neighbour,))]
-        beside = [replace(status, reading=other, state=DiskState.OK) for other in others]
+        beside = [replace(status, reading=other, fullness=DiskState.OK) for other in others]
         self.task.decided(DiskReport(volumes=(status, *beside), limits=limits))
 
     def run(self, seconds: float) -> ReclaimReport:

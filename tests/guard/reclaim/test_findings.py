@@ -59,7 +59,7 @@ def volume(total: int = 1000 * MIB, usable: int = 100 * MIB) -> VolumeReading:
 def disks(settings: GuardConfig) -> DiskReport:
     status = VolumeStatus(
         reading=volume(),
-        state=DiskState.OK,
+        fullness=DiskState.OK,
         breaches=(),
         bytes_to_limit=None,
         fill_rate=None,

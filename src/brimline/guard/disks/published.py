@@ -83,7 +83,7 @@ def _inode_families(places: Places) -> list[MetricFamily]:
     counted = [(path, volume) for path, volume in places if volume.reading.total_files is not None]
     rows = _rows(counted)
     return [
-        catalogue.VOLUME_INODES_TOTAL.family(rows, [volume.reading.total_files or 0 for _, volume in counted]),
+        catalogue.VOLUME_INODES.family(rows, [volume.reading.total_files or 0 for _, volume in counted]),
         catalogue.VOLUME_INODES_USABLE.family(rows, [volume.reading.usable_files or 0 for _, volume in counted]),
         catalogue.VOLUME_INODES_LIMIT.family(rows, [volume.limits.min_free_files for _, volume in counted]),
     ]
