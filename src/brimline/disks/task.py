@@ -137,7 +137,7 @@ class VolumeStatus:
     fill_rate: float | None
     seconds_left: float | None
     next_look: float
-    limits: DiskLimits = DiskLimits()
+    limits: DiskLimits = field(default_factory=DiskLimits)
     offline: frozenset[str] = frozenset()
 
     @property
