@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Self
 
@@ -152,25 +153,27 @@ def _commit(world: WritersWorld, hands: Hands) -> None:
 
 
 def _eat_inodes(world: WritersWorld, hands: Hands) -> None:
-    """Another process makes empty files, and leaves fewer than a few segments need; the producer rolls small ones."""
+    """Another process makes empty files, and leaves fewer than a few segments need; then a producer rolls small ones."""
     world.create_topic("rolled", _FILLER_PARTITIONS, segment_bytes=_SMALL_SEGMENT)
-    hands.child("produce", "rolled", str(_FILLER_PARTITIONS), "none", processes=1)
     folder = world.volume / _FOREIGN
     folder.mkdir()
+    numbers = count()
 
-    def eat() -> None:
-        number = 0
-        while not hands.stopped.is_set():
-            free = os.statvfs(folder).f_favail
-            if free <= _INODES_LEFT:
-                return
-            for _ in range(min(50, free - _INODES_LEFT)):
-                (folder / str(number)).touch()
-                number += 1
-            if free <= _INODES_QUICKLY_TO:
-                time.sleep(50 / _INODES_PER_SECOND)
+    def eat(leave: int) -> bool:
+        """Some; whether there was something left to eat."""
+        more = os.statvfs(folder).f_favail - leave
+        for _ in range(min(50, more)):
+            (folder / str(next(numbers))).touch()
+        return more > 0
 
-    hands.beside(eat)
+    def eat_slowly() -> None:
+        while not hands.stopped.wait(50 / _INODES_PER_SECOND) and eat(_INODES_LEFT):
+            pass
+
+    while eat(_INODES_QUICKLY_TO):
+        pass
+    hands.beside(eat_slowly)
+    hands.child("produce", "rolled", str(_FILLER_PARTITIONS), "none", processes=1)
 
 
 def _move(world: WritersWorld, hands: Hands) -> None:
