@@ -153,7 +153,7 @@ def _commit(world: WritersWorld, hands: Hands) -> None:
 
 
 def _eat_inodes(world: WritersWorld, hands: Hands) -> None:
-    """Another process makes empty files, and leaves fewer than a few segments need; then a producer rolls small ones."""
+    """Another process makes empty files, and leaves few; then a producer rolls small segments."""
     world.create_topic("rolled", _FILLER_PARTITIONS, segment_bytes=_SMALL_SEGMENT)
     folder = world.volume / _FOREIGN
     folder.mkdir()
