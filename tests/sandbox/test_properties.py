@@ -81,3 +81,11 @@ def test_a_controller_knows_of_tiered_storage_but_does_none() -> None:
 def test_a_backslash_is_escaped_for_java() -> None:
     assert escape("a\\b\nc") == "a\\\\b\\nc"
     assert render({"key": "a\\b"}) == "key=a\\\\b\n"
+
+
+def test_kafkas_own_defaults_but_for_copies_that_one_broker_cannot_keep() -> None:
+    alone, three = (properties(SandboxSpec(kafka_defaults=True, brokers=brokers)) for brokers in (1, 3))
+
+    assert not {"log.segment.delete.delay.ms", "log.cleaner.dedupe.buffer.size"} & {*alone, *three}
+    assert alone["offsets.topic.replication.factor"] == "1"
+    assert "offsets.topic.replication.factor" not in three

@@ -21,7 +21,8 @@ libraries write numbered records through the gateways, and injects faults by a s
 restarts, disks that fill, hang or come back empty, damaged state, clock jumps, moving leaders. All of it is written to
 a history. At the end all records are read back, and every invariant is judged. `check` judges a history again.
 `hostile` sends malformed frames to a real broker behind a fence. `conformance` tests what any Kafka-compatible system
-does when a disk fills. docs/torture.md explains the invariants and the faults.
+does when a disk fills. `writers` asks whether a broker outlives every writer of its disk. docs/torture.md explains the
+invariants and the faults.
 """
 RUN_EPILOG = """\
 examples:
@@ -47,9 +48,10 @@ MOST_SHOWN = 5
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     from brimline.torture.conformance import command as conformance
     from brimline.torture.hostile import command as hostile
+    from brimline.torture.writers import command as writers
 
     torture = subparsers.add_parser("torture", description=DESCRIPTION)
-    actions = torture.add_subparsers(dest="action", required=True, metavar="run|check|hostile|conformance")
+    actions = torture.add_subparsers(dest="action", required=True, metavar="run|check|hostile|writers|conformance")
     run = actions.add_parser("run", help="torture a sandbox and judge", description=DESCRIPTION, epilog=RUN_EPILOG)
     run.add_argument("--seed", type=int, metavar="N", help="of the schedule (default: random, printed)")
     run.add_argument(
@@ -76,6 +78,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
     check.add_argument("history", type=Path, metavar="HISTORY")
     check.set_defaults(func=run_check)
     hostile.add_parser(actions)
+    writers.add_parser(actions)
     conformance.add_parser(actions)
 
 

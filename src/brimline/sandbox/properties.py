@@ -101,16 +101,19 @@ class ClusterFacts:
     trust_store: Path
 
 
-# Single copies of internal topics, few partitions, no waiting for more members; then short intervals, so that a
-# test sees within a second what a production broker does within minutes.
-_SMALL_AND_QUICK = {
+# One broker cannot keep three copies of an internal topic.
+_SINGLE_COPIES = {
     "offsets.topic.replication.factor": "1",
-    "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+}
+# Few partitions of internal topics, no waiting for more members; then short intervals, so that a test sees within a
+# second what a production broker does within minutes.
+_SMALL_AND_QUICK = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "log.initial.task.delay.ms": "500",
@@ -136,7 +139,8 @@ def server_properties(node: Node, facts: ClusterFacts) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "log.dirs": ",".join(str(log_dir) for log_dir in node.log_dirs),
         **_listeners(node, facts),
-        **_SMALL_AND_QUICK,
+        **({} if facts.spec.kafka_defaults and facts.spec.brokers >= 3 else _SINGLE_COPIES),
+        **({} if facts.spec.kafka_defaults else _SMALL_AND_QUICK),
     }
     if facts.spec.tiered:
         # The controller refuses tiered topics unless it knows that the cluster can keep them.

@@ -100,6 +100,8 @@ class SandboxSpec:
     """Tell clients a port at which no broker listens: it is held for a gateway in front of the client listener."""
     short_paths: bool = False
     """Log dirs are ``/data/a``, ``/data/b``, …, where the kernel gives private mounts and the machine has no /data."""
+    kafka_defaults: bool = False
+    """Kafka's own intervals, delays, buffers and numbers of partitions; they need a heap of 512 MiB."""
     properties: Mapping[str, str] = field(default_factory=dict)
     heap: Bytes = DEFAULT_HEAP
     java_options: tuple[str, ...] = ()
