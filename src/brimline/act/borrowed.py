@@ -113,6 +113,14 @@ class BorrowedSettings:
         """Whether there was anything to give back."""
         return self.take({}) if self.places else False
 
+    def forget_refused(self, resource: str) -> None:
+        """Of this kind of resource what never became ours: the right to change it is missing."""
+        found = self._values.own_values(list(self.places))
+        ours = {place for place, kept in self.places.items() if found.get(place) in kept.ours}
+        self._record(
+            {place: kept for place, kept in self.places.items() if place.resource != resource or place in ours}
+        )
+
     def _returned(self, found: Values, places: Collection[Place]) -> dict[Place, str | None]:
         kept = ((place, self.places[place]) for place in places if place in found)
         return {place: each.before for place, each in kept if found[place] in (*each.ours, each.before)}

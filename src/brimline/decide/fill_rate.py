@@ -29,6 +29,8 @@ SECONDS_WHILE_FULL = 1.0
 """A full volume refuses writes: its release should be seen within a second."""
 FASTEST_DISK = 1 << 30
 """Bytes a second that a burst out of a calm may write, as far as there is reason to fear."""
+FASTEST_FILES = 20_000
+"""Files a second that a process may make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,14 @@ def next_look(readings: Sequence[UsableAt], distance: Bytes | None, pace: Pace) 
         left = seconds_left(distance, rate)
         wanted = pace.interval if left is None else left * SHARE_OF_TIME_LEFT
     return min(max(wanted, pace.floor), pace.interval)
+
+
+def look_before_inodes_run_out(wait: float, files_left: int, pace: Pace) -> float:
+    """``wait``, or sooner. ``files_left``: until their limit; below 0 it is reached, and release is waited for."""
+    if not pace.fast:
+        return wait
+    wanted = SECONDS_WHILE_FULL if files_left < 0 else files_left / FASTEST_FILES
+    return min(wait, max(wanted, pace.floor))
 
 
 def look_before_it_runs_out(readings: Sequence[UsableAt], distance: Bytes, pace: Pace) -> float:

@@ -33,6 +33,8 @@ from brimline.observe.volumes import VolumeReading
 from brimline.settings import keys
 
 _VERSION = 1
+_MOST_OF_VOLUME = 2
+"""A reserve is never more than one part in so many of a volume: it could never be let go again."""
 _FALLS_BELOW = 0.8
 """A reserve follows what it is worked out from upwards at once, and downwards when it is this part of what it was."""
 
@@ -109,7 +111,7 @@ def next_reserve(volume: VolumeStatus, writers: UnfencedWriters, before: VolumeR
     """What the guard makes of a volume whose reading did not fail."""
     reading = volume.reading
     parts = reserve_parts(writers)
-    wanted = reserve_bytes(parts)
+    wanted = Bytes(min(reserve_bytes(parts), (reading.total_bytes or 0) // _MOST_OF_VOLUME))
     files = 0 if reading.total_files is None else fewest_files(reading.total_files, writers.partitions)
     is_full = volume.fullness is DiskState.FULL
     if before is not None:

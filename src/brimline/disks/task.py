@@ -34,6 +34,7 @@ from brimline.decide.fill_rate import (
     Pace,
     UsableAt,
     fill_rate,
+    look_before_inodes_run_out,
     look_before_it_runs_out,
     next_look,
     seconds_left,
@@ -258,6 +259,8 @@ class DiskTask:
         distance = None if space is None else bytes_to_limit(space, limits)
         rate = fill_rate(readings) if space is not None else None
         wait = self._next_look(readings, space, distance)
+        if space is not None and space.usable_files is not None and limits.min_free_files:
+            wait = look_before_inodes_run_out(wait, space.usable_files - limits.min_free_files, self.settings.pace)
         if space is None:
             wait = min(wait, _RETRY_UNKNOWN)
         for path in reading.log_dirs:

@@ -14,8 +14,9 @@ What was tried, on which versions: docs/reserve.md.
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
+from typing import Protocol
 
-from brimline.act.borrowed import BorrowedSettings
+from brimline.act.borrowed import BorrowedSettings, DynamicValues
 from brimline.decide.cleaner_hold import CleanedVolume, HoldMemory, HoldState, next_hold
 from brimline.disks.reserves import Reserves
 from brimline.disks.task import DiskReport
@@ -47,8 +48,15 @@ _HELD = (HoldState.HELD, HoldState.ENDED)
 _REFUSALS = (FailureKind.NOT_AUTHORIZED, FailureKind.NOT_AUTHENTICATED)
 
 
-class CleanerClient(Reconnecting):
+class CleanerValues(DynamicValues, Protocol):
     """What is asked of the broker; every method raises ``ObservationFailed``."""
+
+    def check(self, values: Values) -> None:
+        """Whether it could be altered so; changes nothing."""
+
+
+class CleanerClient(Reconnecting):
+    """Asks a real one."""
 
     def __init__(self, config: GuardConfig) -> None:
         super().__init__(config.admin)
@@ -63,7 +71,6 @@ class CleanerClient(Reconnecting):
             alter_values(connection, self._broker, values, Deadline(_PATIENCE))
 
     def check(self, values: Values) -> None:
-        """Whether it could be altered so; changes nothing."""
         with self.connected() as connection:
             alter_values(connection, self._broker, values, Deadline(_PATIENCE), only_check=True)
 
@@ -110,10 +117,10 @@ def cleaned_volumes(disks: DiskReport, reserves: Reserves) -> list[CleanedVolume
 class CleanerHold(Feature):
     name = "cleaner"
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, client: CleanerValues | None = None) -> None:
         super().__init__(core)
         config = core.config
-        self._client = CleanerClient(config)
+        self._client = client or CleanerClient(config)
         self._borrowed = BorrowedSettings(
             self._client,
             config.state_dir / f"cleaner-hold-{core.broker}.json",
@@ -174,6 +181,7 @@ class CleanerHold(Feature):
             changed = self._take(wanted_settings(state, broker, backoff, with_topics=self._with_topics))
             self._reverted = self._reverted + 1 if changed and self._applied is state else min(self._reverted, 3)
             self._applied, self._failure = state, None
+            self._with_topics = self._with_topics or state is HoldState.FREE
         except ObservationFailed as error:
             self._failure = error.failure
             if error.failure.kind in _REFUSALS:
@@ -188,6 +196,7 @@ class CleanerHold(Feature):
             # Without rights on the coordinators' topics the broker's own settings can still be had
             if error.failure.kind is not FailureKind.NOT_AUTHORIZED or not self._with_topics:
                 raise
+            self._borrowed.forget_refused(TOPIC)
             self._with_topics = False
             return self._borrowed.take({place: value for place, value in wanted.items() if place.resource == BROKER})
 
@@ -245,7 +254,7 @@ class CleanerHold(Feature):
                     "the disk gets no emptier by itself: the log cleaner runs while there is room for its next group",
                 )
             )
-        if not self._with_topics and state is not HoldState.FREE:
+        if not self._with_topics and self._failure is None and state is not HoldState.FREE:
             found.append(
                 self._notice(
                     "topics",

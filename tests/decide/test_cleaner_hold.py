@@ -1,0 +1,120 @@
+"""When the cleaner is held, ended, let run in a window, and let go."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.decide.cleaner_hold import CleanedVolume, HoldMemory, HoldState, next_hold
+from brimline.decide.disk_state import DiskState
+
+MIB = 1 << 20
+KEPT = 1024 * MIB
+PATIENCE = 75.0
+FREE = HoldMemory()
+
+
+def volume(usable_mib: int, groups_mib: int = 100, fill_rate: float = 0.0) -> CleanedVolume:
+    usable = usable_mib * MIB
+    return CleanedVolume(
+        fullness=DiskState.FULL if usable < KEPT else DiskState.OK,
+        usable=usable,
+        distance=usable - KEPT,
+        kept=KEPT,
+        groups=groups_mib * MIB,
+        fill_rate=fill_rate,
+    )
+
+
+def after(memory: HoldMemory, *volumes: CleanedVolume, now: float = 0.0) -> HoldMemory:
+    return next_hold(memory, volumes, now, PATIENCE)
+
+
+def test_nothing_near_its_limit_nothing_held() -> None:
+    assert after(FREE, volume(2000)) is FREE
+    assert after(FREE) is FREE
+
+
+def test_it_is_held_a_quarter_of_what_is_kept_before_the_limit() -> None:
+    assert after(FREE, volume(1281)).state is HoldState.FREE
+    assert after(FREE, volume(1279)).state is HoldState.HELD
+
+
+def test_a_disk_that_fills_fast_has_it_held_earlier() -> None:
+    assert after(FREE, volume(1500, fill_rate=200 * MIB)).state is HoldState.HELD
+
+
+def test_one_volume_is_enough() -> None:
+    assert after(FREE, volume(9000), volume(1000)).state is HoldState.HELD
+
+
+def test_what_is_under_way_is_ended_only_where_its_next_groups_might_not_fit() -> None:
+    held = after(FREE, volume(1000))
+
+    assert held.state is HoldState.HELD
+    assert after(held, volume(613)).state is HoldState.HELD
+    assert after(held, volume(611)).state is HoldState.ENDED
+    assert after(FREE, volume(1000, groups_mib=1000)).state is HoldState.ENDED
+
+
+def test_it_is_let_go_well_clear_of_the_limit_and_not_before() -> None:
+    for state in (HoldState.HELD, HoldState.ENDED, HoldState.WINDOW):
+        held = HoldMemory(state=state)
+        assert after(held, volume(1535)).state is state
+        assert after(held, volume(1536)).state is HoldState.FREE
+
+
+def test_a_volume_that_cannot_be_read_changes_nothing() -> None:
+    held = HoldMemory(state=HoldState.ENDED)
+
+    assert after(held) is held
+    assert after(held, replace(volume(3000), fullness=DiskState.UNKNOWN)).state is HoldState.ENDED
+
+
+def test_a_disk_that_gets_no_emptier_gets_a_window() -> None:
+    held = after(FREE, volume(800))
+
+    assert after(held, volume(800), now=PATIENCE).state is HoldState.HELD
+    assert after(held, volume(800), now=PATIENCE + 1).state is HoldState.WINDOW
+
+
+def test_one_that_gets_emptier_by_itself_waits_for_it() -> None:
+    held = after(FREE, volume(800))
+
+    emptier = after(held, volume(900), now=PATIENCE)
+
+    assert after(emptier, volume(900), now=PATIENCE + 1).state is HoldState.HELD
+    assert after(emptier, volume(900), now=2 * PATIENCE + 1).state is HoldState.WINDOW
+
+
+def test_no_window_without_room_for_the_groups() -> None:
+    held = HoldMemory(state=HoldState.ENDED, usable=356 * MIB)
+
+    assert after(held, volume(355), now=PATIENCE + 1).state is HoldState.ENDED
+    assert after(held, volume(356), now=PATIENCE + 1).state is HoldState.WINDOW
+
+
+def test_a_window_ends_at_its_floor_and_another_comes_later() -> None:
+    window = HoldMemory(state=HoldState.WINDOW)
+
+    assert after(window, volume(128), now=500.0).state is HoldState.WINDOW
+    ended = after(window, volume(127), now=500.0)
+    assert ended.state is HoldState.ENDED
+    assert after(ended, volume(900), now=510.0).state is HoldState.ENDED
+    assert after(ended, volume(900), now=510.0 + PATIENCE).state is HoldState.ENDED
+    again = after(after(ended, volume(900), now=510.0), volume(900), now=511.0 + PATIENCE)
+    assert again.state is HoldState.WINDOW
+
+
+@given(
+    st.sampled_from(HoldState),
+    st.lists(st.integers(0, 4000), max_size=3),
+    st.floats(0, 1000),
+)
+def test_a_full_disk_never_has_the_cleaner_let_go(state: HoldState, usable: list[int], now: float) -> None:
+    volumes = [volume(each) for each in usable]
+
+    found = after(HoldMemory(state=state), *volumes, now=now)
+
+    if any(each.fullness is DiskState.FULL for each in volumes):
+        assert found.state is not HoldState.FREE
