@@ -185,6 +185,7 @@ def test_without_rights_on_the_topics_the_brokers_own_settings_are_still_borrowe
 def test_somebody_who_takes_it_back_again_and_again_is_named(held: Held) -> None:
     held.at(500)
     for _ in range(3):
+        held.at(500)
         held.broker.values.clear()
         held.at(500)
 

@@ -82,6 +82,9 @@ class BorrowedSettings:
         """Since when anything is ours."""
         self.warnings: list[str] = []
         self.places: dict[Place, BorrowedPlace] = {}
+        self.reverted = 0
+        """How often a value that stood as ours was another one when it was looked at again."""
+        self._stood: set[Place] = set()
         self._read(if_damaged)
 
     def take(self, wanted: Mapping[Place, str]) -> bool:
@@ -96,7 +99,11 @@ class BorrowedSettings:
                 continue
             there, kept = found[place], self.places.get(place)
             if there == value:
+                self._stood.add(place)
                 continue  # it stands, or is somebody else's
+            if place in self._stood and kept is not None and there not in kept.ours:
+                self.reverted += 1
+            self._stood.discard(place)
             before = there if kept is None or there not in (*kept.ours, kept.before) else kept.before
             ours = tuple(dict.fromkeys((*(kept.ours if kept else ()), value)))
             places[place] = BorrowedPlace(
@@ -104,6 +111,7 @@ class BorrowedSettings:
             )
             changes[place] = value
         returned = self._returned(found, self.places.keys() - wanted.keys())
+        self._stood -= returned.keys()
         self._record(places)
         self._values.alter({**changes, **returned})
         self._record({place: kept for place, kept in places.items() if place in wanted})

@@ -37,7 +37,7 @@ class HoldState(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedVolume:
     """A volume with compacted logs. ``distance``: bytes to its limit; ``kept``: what the limit keeps free; ``groups``:
-    what the cleaner needs for one round."""
+    what the cleaner needs for one round, and the coordinators meanwhile."""
 
     fullness: DiskState
     usable: int

@@ -44,6 +44,8 @@ _PATIENCE = timedelta(seconds=10)
 WINDOW_AFTER = 75.0
 """Seconds: Kafka's deletion delay of a minute and its cleaner's backoff."""
 _REVERTED_TOO_OFTEN = 3
+_NEEDED = ("cleaner", "coordinators")
+"""Parts of the reserve that are written while the cleaner is held."""
 _HELD = (HoldState.HELD, HoldState.ENDED)
 _REFUSALS = (FailureKind.NOT_AUTHORIZED, FailureKind.NOT_AUTHENTICATED)
 
@@ -98,7 +100,7 @@ def cleaned_volumes(disks: DiskReport, reserves: Reserves) -> list[CleanedVolume
     found = []
     for volume in disks.volumes:
         reserve, usable, distance = reserves.of(volume.log_dirs), volume.reading.usable_bytes, volume.bytes_to_limit
-        groups = sum(part.bytes for part in reserve.parts if part.what == "cleaner") if reserve else 0
+        groups = sum(part.bytes for part in reserve.parts if part.what in _NEEDED) if reserve else 0
         if usable is None or distance is None or (reserve is not None and not groups):
             continue
         found.append(
@@ -134,7 +136,6 @@ class CleanerHold(Feature):
         self._with_topics = True
         self._failure: Failure | None = None
         self._retry_at = self._check_at = core.clock.seconds()
-        self._reverted = 0
         self._worker = Worker(self.name, self.step)
         self.workers = [self._worker]
 
@@ -158,10 +159,14 @@ class CleanerHold(Feature):
             self._apply(self._memory.state)
         elif now >= self._check_at:
             self._check_rights()
-        core.can_hold_cleaner = self._failure is None and self._reverted < _REVERTED_TOO_OFTEN
+        core.can_hold_cleaner = self._failure is None and not self._is_reverted
         held = self._memory.state in _HELD and bool(self._borrowed.places)
         core.board.put(catalogue.CLEANER_HELD.single(int(held)))
         return {HoldState.FREE: _LOOK_WHILE_FREE, HoldState.WINDOW: _LOOK_IN_WINDOW}.get(self._memory.state, _LOOK)
+
+    @property
+    def _is_reverted(self) -> bool:
+        return self._borrowed.reverted >= _REVERTED_TOO_OFTEN
 
     def _next(self, disks: DiskReport) -> HoldMemory:
         volumes = cleaned_volumes(disks, self.core.reserves)
@@ -178,8 +183,7 @@ class CleanerHold(Feature):
         if state is HoldState.ENDED and (not backoff or self._applied not in (None, state)):
             backoff = next(each for each in BACKOFFS if each != backoff)
         try:
-            changed = self._take(wanted_settings(state, broker, backoff, with_topics=self._with_topics))
-            self._reverted = self._reverted + 1 if changed and self._applied is state else min(self._reverted, 3)
+            self._take(wanted_settings(state, broker, backoff, with_topics=self._with_topics))
             self._applied, self._failure = state, None
             self._with_topics = self._with_topics or state is HoldState.FREE
         except ObservationFailed as error:
@@ -189,16 +193,16 @@ class CleanerHold(Feature):
         except NotRecorded as error:
             self._failure = Failure(kind=FailureKind.UNREADABLE, message=str(error))
 
-    def _take(self, wanted: dict[Place, str]) -> bool:
+    def _take(self, wanted: dict[Place, str]) -> None:
         try:
-            return self._borrowed.take(wanted)
+            self._borrowed.take(wanted)
         except ObservationFailed as error:
             # Without rights on the coordinators' topics the broker's own settings can still be had
             if error.failure.kind is not FailureKind.NOT_AUTHORIZED or not self._with_topics:
                 raise
             self._borrowed.forget_refused(TOPIC)
             self._with_topics = False
-            return self._borrowed.take({place: value for place, value in wanted.items() if place.resource == BROKER})
+            self._borrowed.take({place: value for place, value in wanted.items() if place.resource == BROKER})
 
     def _check_rights(self) -> None:
         """Whether it could be held is known before it must be: the reserve depends on it."""
@@ -225,7 +229,7 @@ class CleanerHold(Feature):
                     "the reserve counts it instead; docs/reserve.md names the rights",
                 )
             )
-        elif state is not HoldState.FREE and self._reverted >= _REVERTED_TOO_OFTEN:
+        elif state is not HoldState.FREE and self._is_reverted:
             found.append(
                 self._notice(
                     "reverted",

@@ -1,6 +1,6 @@
 """The reserve of every volume: what may still be written there once Produce is refused (``decide.unfenced_writes``).
 
-Every two seconds the folders of compacted topics and of the coordinators are looked at, and the broker is asked for the
+Every second the folders of compacted topics and of the coordinators are looked at, and the broker is asked for the
 settings of topics that it did not have before; everything is asked again every minute. What is worked out goes to disk
 (``disks.reserves``), where the gateway reads it, and into the limits of the guard's own disks.
 
@@ -49,10 +49,12 @@ SHARE_STATE = "__share_group_state"
 _STATE_SEGMENT_BYTES = 100 << 20
 STATE_DELETE_DELAY = 1.0
 """Their deletion delay while the cleaner is held (``guard.cleaner``)."""
-_LOOK = 2.0
+_LOOK = 1.0
 _ASK = 60.0
-_SHARE = 50
-"""A look that takes long is made so many times rarer."""
+_SHARE = 20
+"""A look that takes long is made so many times rarer; waiting for the broker is no work."""
+_UNKNOWN = CompactedTopic(segment_bytes=1 << 30, delete_delay=60.0, has_own_rhythm=False)
+"""What a topic is taken for until the broker has told: unknown is not zero."""
 _PATIENCE = timedelta(seconds=10)
 
 
@@ -98,10 +100,8 @@ class WritersLook:
         self._known = _Known()
         self._rates = AppendRates()
         self.failure: Failure | None = None
-
-    @property
-    def is_informed(self) -> bool:
-        return self._known.cleaner is not None
+        self.took = 0.0
+        """Seconds that the last look took here, without waiting for the broker."""
 
     def look(self, volumes: Sequence[VolumeStatus]) -> dict[tuple[str, ...], UnfencedWriters]:
         """By the log dirs of each volume. Empty until the broker has answered once."""
@@ -110,9 +110,11 @@ class WritersLook:
         self._ask({topic for found in partitions.values() for topic in found.values()})
         if self._known.cleaner is None:
             return {}
+        begun = self._seconds()
         looked_at: list[str] = []
         found = {volume.log_dirs: self._of_volume(volume.log_dirs, partitions, looked_at) for volume in volumes}
         self._rates.forget_others(looked_at)
+        self.took = self._seconds() - begun
         return found
 
     def close(self) -> None:
@@ -144,7 +146,7 @@ class WritersLook:
         for log_dir in log_dirs:
             for name, topic in partitions[log_dir].items():
                 folder = os.path.join(log_dir, name)  # noqa: PTH118 (thousands of them)
-                rules = self._known.topics.get(topic)
+                rules = self._known.topics.get(topic, _UNKNOWN)
                 is_state = topic in STATE_TOPICS
                 if rules is None and topic != SHARE_STATE:
                     continue
@@ -201,7 +203,6 @@ class Reserve(Feature):
 
     def step(self) -> float:
         core, reserves = self.core, self.core.reserves
-        begun = core.clock.seconds()
         volumes = [each for each in core.disks.volumes if each.fullness is not DiskState.UNKNOWN]
         writers = self._look.look(volumes)
         if writers:
@@ -217,7 +218,7 @@ class Reserve(Feature):
             if reserves.volumes != before:
                 core.look_at_disks()
         core.board.put(*reserve_families(reserves.volumes, self._is_off))
-        return max(_LOOK, _SHARE * (core.clock.seconds() - begun))
+        return max(_LOOK, _SHARE * self._look.took)
 
     @property
     def _is_off(self) -> bool:
