@@ -246,12 +246,3 @@ def test_a_ballast_has_the_volume_looked_at_before_it_runs_out() -> None:
         watched.look(after=60)
 
     assert [watched.task.report.volumes[0].next_look for watched in (with_ballast, without)] == [0.1, 60.0]
-
-
-def test_with_no_gateway_in_the_path_a_burst_out_of_a_calm_is_looked_for() -> None:
-    alone, behind_gateway = (Watched(FakeDisks(a=500), replace(SETTINGS, is_alone=each)) for each in (True, False))
-    for watched in (alone, behind_gateway):
-        watched.look()
-        watched.look(after=60)
-
-    assert [watched.task.report.volumes[0].next_look for watched in (alone, behind_gateway)] == [0.1, 60.0]

@@ -35,7 +35,6 @@ from brimline.decide.fill_rate import (
     UsableAt,
     fill_rate,
     look_before_inodes_run_out,
-    look_before_it_runs_out,
     next_look,
     seconds_left,
 )
@@ -112,15 +111,12 @@ NO_RESERVE = Bytes(0)
 class DiskSettings:
     """``ballast_reserve``: usable bytes below which a ballast is given back; like a limit it is neared with frequent
     looks.
-
-    ``is_alone``: no gateway sees what is written (interception), so a burst out of a calm is found by looking alone.
     """
 
     limits: DiskLimits
     pace: Pace
     stall_timeout: float
     ballast_reserve: Bytes = NO_RESERVE
-    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,12 +279,10 @@ class DiskTask:
 
     def _next_look(self, readings: list[UsableAt], space: Space | None, distance: Bytes | None) -> float:
         wait = next_look(readings, distance, self.settings.pace)
-        if self.settings.is_alone and distance is not None:
-            wait = look_before_it_runs_out(readings, distance, self.settings.pace)
         if space is None or not self.settings.ballast_reserve:
             return wait
         until_reserve = Bytes(space.usable - self.settings.ballast_reserve)
-        return min(wait, look_before_it_runs_out(readings, until_reserve, self.settings.pace))
+        return min(wait, next_look(readings, until_reserve, self.settings.pace))
 
     def _forget_devices_that_are_gone(self, volumes: Sequence[VolumeStatus]) -> None:
         readable = {volume.reading.device for volume in volumes if volume.reading.failure is None}

@@ -284,5 +284,4 @@ def _disk_settings(config: GuardConfig) -> DiskSettings:
         pace=config.pace,
         stall_timeout=config.seconds(keys.STALL_TIMEOUT),
         ballast_reserve=ballast.release_below if ballast.size else Bytes(0),
-        is_alone=config.intercepts,
     )
