@@ -1,5 +1,6 @@
 """The reserve of each volume: worked out by the guard, read by both, never in force by surprise."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -94,6 +95,13 @@ def test_while_the_disk_is_full_it_only_rises() -> None:
 
     assert (less.bytes, less.parts) == (before.bytes, before.parts)
     assert more.bytes > before.bytes
+
+
+def test_a_guard_that_was_just_started_lets_none_fall() -> None:
+    before = next_reserve(volume(), writers(GIB), None)
+
+    assert next_reserve(volume(), replace(writers(MIB), is_measured=False), before).bytes == before.bytes
+    assert next_reserve(volume(), replace(writers(2 * GIB), is_measured=False), before).bytes > before.bytes
 
 
 def test_otherwise_it_falls_when_it_falls_by_much() -> None:

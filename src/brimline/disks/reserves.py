@@ -10,7 +10,8 @@ after a restart. What cannot be read leaves what was read before; with nothing r
 
 **Careful.** A volume that had less than its reserve when it was first seen is not fenced for it until it has had room,
 or a person says so (``brimline.disk.reserve=on``): whoever installs this must not find writes refused that were not.
-While a volume is full its reserve only rises: a fence must not open because its own limit fell.
+While a volume is full its reserve only rises: a fence must not open because its own limit fell. It does not fall
+either until a guard that has just been started has measured how fast the coordinators write.
 """
 
 import os
@@ -108,12 +109,12 @@ class Reserves:
 
 
 def next_reserve(
-    volume: VolumeStatus, writers: UnfencedWriters, before: VolumeReserve | None, first_usable: Bytes | None = None
+    volume: VolumeStatus, writers: UnfencedWriters, before: VolumeReserve | None, most_usable: Bytes | None = None
 ) -> VolumeReserve:
     """What the guard makes of a volume whose reading did not fail.
 
-    ``first_usable``: what a volume that was not known before had when it was first seen. It is given for as long as
-    what is written there is still being measured: only then it shows whether that was less than the reserve.
+    ``most_usable``: what a volume that was not known before has had since. It is given for as long as what is written
+    there is still being measured: only then it shows whether that was less than the reserve.
     """
     reading = volume.reading
     parts = reserve_parts(writers)
@@ -121,12 +122,12 @@ def next_reserve(
     files = 0 if reading.total_files is None else fewest_files(reading.total_files, writers.partitions)
     is_full = volume.fullness is DiskState.FULL
     if before is not None:
-        stays = is_full or wanted >= before.bytes * _FALLS_BELOW
+        stays = is_full or not writers.is_measured or wanted >= before.bytes * _FALLS_BELOW
         if wanted <= before.bytes and stays:
             parts, wanted = before.parts, before.bytes
         files = max(files, before.fewest_files) if is_full else files
-    was_in_force = first_usable is None and before is not None and before.is_in_force
-    has_room = max(reading.usable_bytes or 0, first_usable or 0) >= wanted
+    was_in_force = most_usable is None and before is not None and before.is_in_force
+    has_room = max(reading.usable_bytes or 0, most_usable or 0) >= wanted
     has_files = reading.usable_files is None or reading.usable_files >= files
     return VolumeReserve(
         log_dirs=volume.log_dirs,
