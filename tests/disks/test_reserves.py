@@ -169,3 +169,13 @@ def test_no_file_no_reserve(tmp_path: Path) -> None:
 
     assert not found.refresh()
     assert found.limits_of(reading(), LIMITS) == LIMITS
+
+
+def test_a_file_that_was_removed_is_there_again(tmp_path: Path) -> None:
+    found = reserves(tmp_path)
+    found.write([next_reserve(volume(), writers(GIB), None)])
+    found.path.unlink()
+
+    found.write(found.volumes)
+
+    assert reserves(tmp_path).refresh()

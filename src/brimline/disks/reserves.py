@@ -84,7 +84,7 @@ class Reserves:
 
     def write(self, volumes: Sequence[VolumeReserve]) -> None:
         """They count from now on, on record or not. Raises ``NotRecorded``; what is there already is not written."""
-        if tuple(volumes) == self.volumes and self.problem is None:
+        if tuple(volumes) == self.volumes and self.problem is None and self.path.exists():
             return
         self.volumes = tuple(volumes)
         self.problem = f"{self.path} could not be written"
