@@ -84,8 +84,8 @@ class GatewayClient:
         return document if isinstance(document, dict) else self._not_a_gateway(None)
 
     def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str] | None:
-        """The guard's decision, which holds for so many seconds; returns the log dirs that the gateway itself sees full,
-        or ``None``: one of an older version does not tell."""
+        """The guard's decision, which holds for so many seconds; returns the log dirs that the gateway itself sees
+        full. ``None``: one of an older version does not tell."""
         answer = self._ask(Lease(seconds=seconds, full=full, offline=tuple(sorted(offline))))
         return frozenset(map(str, answer.full)) if isinstance(answer.full, list) else None
 

@@ -98,7 +98,9 @@ ASK_STATE = 1.0
 class LinkedGateway(Protocol):
     """What is asked of the gateway; ``GatewayClient`` asks a real one."""
 
-    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str] | None: ...
+    def lease(
+        self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()
+    ) -> frozenset[str] | None: ...
 
     def state(self) -> GatewayState: ...
 
