@@ -107,8 +107,14 @@ class Reserves:
         return next((each for each in self.volumes if wanted.intersection(each.log_dirs)), None)
 
 
-def next_reserve(volume: VolumeStatus, writers: UnfencedWriters, before: VolumeReserve | None) -> VolumeReserve:
-    """What the guard makes of a volume whose reading did not fail."""
+def next_reserve(
+    volume: VolumeStatus, writers: UnfencedWriters, before: VolumeReserve | None, first_usable: Bytes | None = None
+) -> VolumeReserve:
+    """What the guard makes of a volume whose reading did not fail.
+
+    ``first_usable``: what a volume that was not known before had when it was first seen. It is given for as long as
+    what is written there is still being measured: only then it shows whether that was less than the reserve.
+    """
     reading = volume.reading
     parts = reserve_parts(writers)
     wanted = Bytes(min(reserve_bytes(parts), (reading.total_bytes or 0) // _MOST_OF_VOLUME))
@@ -119,13 +125,14 @@ def next_reserve(volume: VolumeStatus, writers: UnfencedWriters, before: VolumeR
         if wanted <= before.bytes and stays:
             parts, wanted = before.parts, before.bytes
         files = max(files, before.fewest_files) if is_full else files
-    has_room = (reading.usable_bytes or 0) >= wanted
+    was_in_force = first_usable is None and before is not None and before.is_in_force
+    has_room = max(reading.usable_bytes or 0, first_usable or 0) >= wanted
     has_files = reading.usable_files is None or reading.usable_files >= files
     return VolumeReserve(
         log_dirs=volume.log_dirs,
         bytes=wanted,
         fewest_files=files,
-        is_in_force=has_room or (before is not None and before.is_in_force),
+        is_in_force=has_room or was_in_force,
         are_files_in_force=has_files or (before is not None and before.are_files_in_force),
         parts=parts,
     )

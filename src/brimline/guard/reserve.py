@@ -51,6 +51,8 @@ STATE_DELETE_DELAY = 1.0
 """Their deletion delay while the cleaner is held (``guard.cleaner``)."""
 _LOOK = 1.0
 _ASK = 60.0
+_MEASURED_FOR = 150.0
+"""Seconds until the rates of a volume that was not known before are complete (``AppendRates``)."""
 _SHARE = 20
 """A look that takes long is made so many times rarer; waiting for the broker is no work."""
 _UNKNOWN = CompactedTopic(segment_bytes=1 << 30, delete_delay=60.0, has_own_rhythm=False)
@@ -199,6 +201,7 @@ class Reserve(Feature):
             WritersClient(core.config), lambda: core.config, core.clock.seconds, lambda: core.can_hold_cleaner
         )
         self._unrecorded: NotRecorded | None = None
+        self._first_seen: dict[str, tuple[float, Bytes]] = {}
         self.workers = [Worker(self.name, self.step)]
 
     def step(self) -> float:
@@ -206,7 +209,10 @@ class Reserve(Feature):
         volumes = [each for each in core.disks.volumes if each.fullness is not DiskState.UNKNOWN]
         writers = self._look.look(volumes)
         if writers:
-            fresh = [next_reserve(each, writers[each.log_dirs], reserves.of(each.log_dirs)) for each in volumes]
+            fresh = [
+                next_reserve(each, writers[each.log_dirs], reserves.of(each.log_dirs), self._first_usable(each))
+                for each in volumes
+            ]
             before = reserves.volumes
             seen = {path for each in fresh for path in each.log_dirs}
             unseen = [each for each in before if not seen.intersection(each.log_dirs)]
@@ -217,8 +223,15 @@ class Reserve(Feature):
                 self._unrecorded = error
             if reserves.volumes != before:
                 core.look_at_disks()
-        core.board.put(*reserve_families(reserves.volumes, self._is_off))
+        core.board.put(*reserve_families(reserves.volumes, core.config.text(keys.RESERVE)))
         return max(_LOOK, _SHARE * self._look.took)
+
+    def _first_usable(self, volume: VolumeStatus) -> Bytes | None:
+        path, now = volume.log_dirs[0], self.core.clock.seconds()
+        if self.core.reserves.of(volume.log_dirs) is None:
+            self._first_seen.setdefault(path, (now, volume.reading.usable_bytes or Bytes(0)))
+        since, usable = self._first_seen.get(path, (float("-inf"), Bytes(0)))
+        return usable if now < since + _MEASURED_FOR else None
 
     @property
     def _is_off(self) -> bool:
@@ -305,14 +318,14 @@ def reserve_notices(disks: DiskReport, reserves: Reserves, config: GuardConfig) 
             )
 
 
-def reserve_families(volumes: Sequence[VolumeReserve], is_off: bool) -> list[MetricFamily]:  # noqa: FBT001
-    rows = [(path, volume) for volume in ([] if is_off else volumes) for path in volume.log_dirs]
+def reserve_families(volumes: Sequence[VolumeReserve], choice: str) -> list[MetricFamily]:
+    rows = [(path, volume) for volume in ([] if choice == keys.OFF else volumes) for path in volume.log_dirs]
     parts = [(path, part) for path, volume in rows for part in volume.parts]
     return [
         catalogue.RESERVE_PART.family(tuple((path, part.what) for path, part in parts), [p.bytes for _, p in parts]),
         catalogue.RESERVE_PENDING.family(
             tuple((path,) for path, _ in rows),
-            [int(not (volume.is_in_force and volume.are_files_in_force)) for _, volume in rows],
+            [int(choice != keys.ON and not (each.is_in_force and each.are_files_in_force)) for _, each in rows],
         ),
     ]
 
