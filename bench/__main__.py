@@ -31,6 +31,7 @@ from bench import (
     guard,
     interception,
     metrics,
+    one_clock,
     reclaim,
     reclaim_cycle,
     replication,
@@ -193,6 +194,14 @@ SECTIONS = (
         " two cores that clients, broker and proxy share, a proxy's own work is taken from the others.",
         header=gateway_rows.HEADER,
         rows=gateway.figures,
+    ),
+    Section(
+        title="One clock for two watchers",
+        explanation="One broker of Kafka 4.3.1 with two small disks, guard and gateway. One of the two looks every"
+        f" 100 ms, the other one every ten hours; {one_clock.CROSSINGS} times a file fills a disk in one go and goes"
+        " again. Between the line of the first and the line of the other in their logs.",
+        header=one_clock.HEADER,
+        rows=one_clock.figures,
     ),
     Section(
         title="A full disk beside a healthy one",

@@ -13,7 +13,14 @@ from xdist.scheduler import LoadFileScheduling
 
 _ONE_SESSION = "tests/fleet/spark/"
 _TOGETHER = {
-    "two disks": ("gateway_full_disk", "gateway_full_disk_promises", "gateway_hostile", "history", "mixed_versions"),
+    "two disks": (
+        "gateway_full_disk",
+        "gateway_full_disk_promises",
+        "gateway_hostile",
+        "history",
+        "mixed_versions",
+        "two_watchers",
+    ),
     "three brokers": ("follower_reserve", "follower_shedding", "full_followers"),
     "ACLs": ("group_notes", "guard_permissions"),
     "two log dirs": ("reclaim_careful", "reclaim_guard"),

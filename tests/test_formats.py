@@ -17,6 +17,7 @@ from zlib import crc32
 
 import pytest
 
+from brimline.act.borrowed import BorrowedSettings
 from brimline.act.ledger.files import read_line, write_line
 from brimline.act.ledger.ledger import Ledger, PauseFile
 from brimline.act.ledger.state import TrimPhase
@@ -26,6 +27,7 @@ from brimline.act.replica_throttle import ThrottleRecord
 from brimline.act.seen_settings import SeenFile
 from brimline.decide.admission import FenceCause
 from brimline.decide.reclaim.holding import Seen
+from brimline.disks.reserves import Reserves
 from brimline.fleet.planner.broker_snapshot import read_broker
 from brimline.fleet.planner.plan_files import filed_plan
 from brimline.gateway.client import GatewayClient
@@ -37,6 +39,7 @@ from brimline.landing.reader import BadSnapshot, QuarantineReason, Snapshot
 from brimline.landing.writer import encode
 from brimline.model import BrimlineError, FailureKind, ObservationFailed
 from brimline.model.failures import Failure
+from brimline.observe.cluster.dynamic_values import Place
 from brimline.observe.remote.gateway_log_dirs import _is_mark
 from brimline.service.durable_files import NotRecorded
 from brimline.wire.api_versions import GATEWAY_API_KEY
@@ -59,10 +62,12 @@ def golden(name: str) -> bytes:
 def state_dir(tmp_path: Path) -> Path:
     """As a guard and a gateway of before have left it."""
     names = (
+        "cleaner-hold-1.json",
         "fences-1.json",
         "fences-1.log",
         "ledger-1.jsonl",
         "move-pause-1.json",
+        "reserve-1.json",
         "sequences-1.map",
         "throttle-1.json",
     )
@@ -235,6 +240,35 @@ def test_a_throttle_of_replicas(state_dir: Path) -> None:
     assert record.warnings == [
         f"{record.path} is {LATER}: leader.replication.throttled.rate is removed if it is 1, topic lists stay"
     ]
+
+
+def test_the_reserves_of_volumes(state_dir: Path) -> None:
+    reserves = Reserves(state_dir, 1, lambda: "auto")
+    assert reserves.refresh()
+    (found,) = reserves.volumes
+    assert (found.log_dirs, found.bytes, found.fewest_files) == (("/data/a",), 1408 << 20, 10_000)
+    assert (found.is_in_force, found.are_files_in_force) == (True, False)
+    assert [(part.what, part.bytes) for part in found.parts] == [("cleaner", 1044 << 20)]
+
+    raise_version(reserves.path)
+
+    assert not reserves.refresh()
+    assert reserves.problem is not None
+    assert LATER in reserves.problem
+    assert reserves.volumes == (found,), "what was read before counts on"
+
+
+def test_a_hold_of_the_cleaner(state_dir: Path) -> None:
+    path, ours = state_dir / "cleaner-hold-1.json", Place("broker", "1", "log.cleaner.min.cleanable.ratio")
+    nobody: Any = None  # nothing is asked here
+    held = BorrowedSettings(nobody, path, lambda: NOW, {ours: "1"})
+    assert (held.places[ours].ours, held.places[ours].before, held.since, held.warnings) == (("1",), "0.3", NOW, [])
+
+    raise_version(path)
+    later = BorrowedSettings(nobody, path, lambda: NOW, {ours: "1"})
+
+    assert (later.places[ours].ours, later.places[ours].before) == (("1",), None)
+    assert any(LATER in warning for warning in later.warnings)
 
 
 # Between processes ---------------------------------------------------------------------------------------------------

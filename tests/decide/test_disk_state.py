@@ -1,5 +1,7 @@
 """KIP-1201's rule, edge by edge, and what must hold for every volume and every limit."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +66,41 @@ def test_either_limit_alone_makes_a_volume_full() -> None:
     assert breaches(space(1000, 400), both) == (Breach.MIN_FREE_BYTES,)
     assert breaches(space(100_000, 600), both) == (Breach.MAX_USED_PERCENT,)
     assert breaches(space(1000, 50), both) == (Breach.MAX_USED_PERCENT, Breach.MIN_FREE_BYTES)
+
+
+def test_the_larger_of_the_kips_keys_and_the_reserve_makes_a_volume_full() -> None:
+    less, more = (
+        DiskLimits(max_used_percent=100, min_free_bytes=Bytes(500), reserve=Bytes(size)) for size in (400, 600)
+    )
+
+    assert [breaches(space(1000, usable), less) for usable in (500, 499)] == [(), (Breach.MIN_FREE_BYTES,)]
+    assert [breaches(space(1000, usable), more) for usable in (600, 599)] == [(), (Breach.RESERVE,)]
+    assert [bytes_to_limit(space(1000, 700), limits) for limits in (less, more)] == [200, 100]
+
+
+def test_a_reserve_is_released_like_a_limit() -> None:
+    limits = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(500), reserve=Bytes(600), release_margin_percent=10)
+
+    assert next_state(DiskState.FULL, space(1000, 699), limits) is DiskState.FULL
+    assert next_state(DiskState.FULL, space(1000, 700), limits) is DiskState.OK
+
+
+def test_without_the_kips_limits_there_is_no_reserve() -> None:
+    off = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0), reserve=Bytes(600))
+
+    assert breaches(space(1000, 0), off) == ()
+    assert bytes_to_limit(space(1000, 0), off) is None
+
+
+def test_a_volume_without_inodes_is_full_and_one_that_counts_none_is_not() -> None:
+    limits = DiskLimits(min_free_files=100, release_margin_percent=10)
+
+    def left(files: int | None) -> Space:
+        return replace(space(100 << 30, 50 << 30), total_files=None if files is None else 1000, usable_files=files)
+
+    assert [breaches(left(files), limits) for files in (100, 99, 0)] == [(), (Breach.INODES,), (Breach.INODES,)]
+    assert breaches(left(None), limits) == ()
+    assert [next_state(DiskState.FULL, left(files), limits) for files in (109, 110)] == [DiskState.FULL, DiskState.OK]
 
 
 def test_the_edge_is_not_rounded() -> None:

@@ -31,10 +31,6 @@ def parts(**writers: object) -> dict[str, int]:
     return {part.what: part.bytes for part in reserve_parts(UnfencedWriters(**writers))}  # type: ignore[arg-type]
 
 
-def total(**writers: object) -> int:
-    return reserve_bytes(reserve_parts(UnfencedWriters(**writers)))  # type: ignore[arg-type]
-
-
 def test_nothing_compacted_nothing_committed_needs_nothing() -> None:
     assert parts(partitions=4000) == {}
 
@@ -43,6 +39,11 @@ def test_a_group_is_a_segment_or_the_largest_one_there_and_never_more_than_the_l
     assert log(100 * MIB).group == 100 * MIB
     assert log(10 * GIB).group == GIB
     assert log(10 * GIB, segment_bytes=100 * MIB, largest_segment=GIB).group == GIB
+
+
+def test_its_indexes_come_on_top_as_far_as_they_can_grow() -> None:
+    assert log(9 * MIB, index_bytes=10 * MIB).group == 12 * MIB
+    assert log(10 * GIB, index_bytes=10 * MIB).group == GIB + 20 * MIB
 
 
 def test_each_thread_needs_its_own_group_the_largest_first() -> None:
@@ -85,15 +86,17 @@ def test_commits_count_at_their_rate_and_grow_by_a_segment_at_most() -> None:
 def test_without_the_hold_they_stay_for_the_deletion_delay_and_a_round_of_the_cleaner() -> None:
     found = parts(state_logs=[StateLog(segment_bytes=MIB, rate=MIB)], cleaner=Cleaner(can_be_held=False))
 
-    assert found["coordinators"] == 75 * MIB + MIB
+    assert found["coordinators"] == (2 * 60 + 15) * MIB + MIB
 
 
-def test_ten_small_compacted_topics_cost_little() -> None:
-    assert total(compacted=[log(100 * MIB) for _ in range(10)]) <= GIB // 2
+def test_what_no_cleaner_keeps_short_grows_for_the_whole_span() -> None:
+    found = parts(state_logs=[StateLog(segment_bytes=None, rate=MIB)])
+
+    assert found["coordinators"] == UNTIL_COMPACTED * MIB + 900 * MIB
 
 
-def test_a_large_compacted_topic_costs_a_group_and_the_seconds_until_the_hold() -> None:
-    assert total(compacted=[log(300 * GIB)]) <= 4 * GIB
+def test_the_metadata_log_needs_a_snapshot_and_its_growth() -> None:
+    assert parts(metadata_snapshot=3 * MIB, metadata_rate=1024.0) == {"metadata": 3 * MIB + 1024 * 900}
 
 
 @pytest.mark.parametrize(

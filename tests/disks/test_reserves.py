@@ -1,5 +1,6 @@
 """The reserve of each volume: worked out by the guard, read by both, never in force by surprise."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -67,6 +68,25 @@ def test_one_that_has_less_when_it_is_first_seen_is_not_until_it_has_had_room() 
     assert [each.are_files_in_force for each in (first, still, later, again)] == [False, False, True, True]
 
 
+def test_what_is_measured_only_later_counts_as_of_the_first_look() -> None:
+    """How much the coordinators write is known after a while: nobody is fenced for what it had too little of then."""
+    had = Bytes(3 * GIB)
+    first = next_reserve(volume(3 * GIB), writers(GIB), None, had)
+    measured = next_reserve(volume(3 * GIB), writers(2 * GIB), first, had)
+    known = next_reserve(volume(3 * GIB), writers(2 * GIB), measured)
+
+    assert [each.is_in_force for each in (first, measured, known)] == [True, False, False]
+
+
+def test_a_disk_that_fills_while_it_is_measured_is_held_to_its_reserve() -> None:
+    had = Bytes(100 * GIB)
+    first = next_reserve(volume(), writers(GIB), None, had)
+    filling = next_reserve(volume(GIB), writers(2 * GIB), first, had)
+
+    assert filling.is_in_force
+    assert next_reserve(volume(GIB), writers(4 * GIB), filling).is_in_force
+
+
 def test_while_the_disk_is_full_it_only_rises() -> None:
     before = next_reserve(volume(), writers(GIB), None)
 
@@ -75,6 +95,13 @@ def test_while_the_disk_is_full_it_only_rises() -> None:
 
     assert (less.bytes, less.parts) == (before.bytes, before.parts)
     assert more.bytes > before.bytes
+
+
+def test_a_guard_that_was_just_started_lets_none_fall() -> None:
+    before = next_reserve(volume(), writers(GIB), None)
+
+    assert next_reserve(volume(), replace(writers(MIB), is_measured=False), before).bytes == before.bytes
+    assert next_reserve(volume(), replace(writers(2 * GIB), is_measured=False), before).bytes > before.bytes
 
 
 def test_otherwise_it_falls_when_it_falls_by_much() -> None:
@@ -142,3 +169,13 @@ def test_no_file_no_reserve(tmp_path: Path) -> None:
 
     assert not found.refresh()
     assert found.limits_of(reading(), LIMITS) == LIMITS
+
+
+def test_a_file_that_was_removed_is_there_again(tmp_path: Path) -> None:
+    found = reserves(tmp_path)
+    found.write([next_reserve(volume(), writers(GIB), None)])
+    found.path.unlink()
+
+    found.write(found.volumes)
+
+    assert reserves(tmp_path).refresh()

@@ -197,6 +197,25 @@ def test_a_calm_volume_is_not_asked_before_its_interval() -> None:
     assert watched.disks.looks == ["a", "a"]
 
 
+def test_a_look_that_is_asked_for_during_another_begins_after_it() -> None:
+    """The one under way may have read before there was a reason to look."""
+    watched = Watched(FakeDisks(a=500))
+    watched.look()
+    watched.clock.tick(1)
+    watched.disks.hung["a"] = threading.Event()
+    watched.task.look_now()
+    watched.task.step()
+    watched.task.look_now()
+    watched.task.step()
+    watched.disks.hung["a"].set()
+    watched.answers.wait()
+
+    watched.task.step()
+    watched.answers.wait()
+
+    assert watched.disks.looks == ["a", "a", "a"]
+
+
 def test_a_rate_is_not_drawn_across_a_gap() -> None:
     disks = FakeDisks(a=900)
     watched = Watched(disks)

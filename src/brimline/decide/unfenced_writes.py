@@ -12,11 +12,14 @@ passes          what the cleaner writes before it is held, while what it replace
                 no hold reaches, what it writes during a whole deletion delay
 coordinators    offset commits, groups and transactions at their measured rate: until the cleaner has compacted them and
                 what it replaced is deleted, and a quarter of an hour of growth, at most a segment of each partition
+                that the cleaner keeps short
 index-cache     what the remote index cache may still grow by (tiered storage, in the first log dir)
-metadata        one more snapshot of the KRaft metadata log, where it is on this volume
+metadata        one more snapshot of the KRaft metadata log, and a quarter of an hour of it, where it is on this volume
 ==============  =====================================================================================================
 
-A group is as large as ``segment.bytes`` allows, or as the largest segment there, and never larger than the log.
+A group is as large as ``segment.bytes`` allows, or as the largest segment there, and never larger than the log; its two
+indexes come on top (``segment.index.bytes`` each; an entry of both is a third of the smallest batch). They are sparse
+files, so what counts is their entries.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,14 +27,18 @@ from dataclasses import dataclass, field
 
 from brimline.model import Bytes, counted, human_bytes, human_span
 
-CLEANER_BYTES_PER_SECOND = 128 << 20
+CLEANER_BYTES_PER_SECOND = 160 << 20
 """Of one thread that no ``log.cleaner.io.max.bytes.per.second`` slows; 60 to 150 MB/s were seen."""
 UNTIL_HELD = 2.0
 """Seconds: a look comes within one when a limit is near, and both changes together took up to 0.3 s."""
 UNTIL_COMPACTED = 5.0
 """Seconds, of the coordinators' topics while the cleaner is held: it looks every second, and what it replaced goes
 after one more. At 250 MB/s of commits no more than 825 MiB were there at a time."""
+REPLACED_SHARE = 2
+"""A pass over a coordinator's log begins when half of it is new, so it replaces twice what was appended."""
 GROWTH_SPAN = 900.0
+_SMALLEST_BATCH_PER_ENTRY = 3
+"""61 bytes of a batch for 8 and 12 of its index entries."""
 FILES_PER_ROLL = 5
 """``.log``, ``.index``, ``.timeindex``, ``.snapshot``, and a ``.txnindex`` or a checkpoint's ``.tmp``."""
 FEWEST_FILES = 10_000
@@ -47,18 +54,26 @@ class CompactedLog:
     segment_bytes: int
     delete_delay: float
     is_held: bool
+    index_bytes: int = 0
 
     @property
     def group(self) -> int:
-        return min(self.bytes, max(self.segment_bytes, self.largest_segment))
+        log = min(self.bytes, max(self.segment_bytes, self.largest_segment))
+        return log + min(log // _SMALLEST_BATCH_PER_ENTRY, 2 * self.index_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateLog:
-    """A partition of the coordinators' topics. ``rate``: bytes a second that were appended to it lately."""
+    """A partition of the coordinators' topics. ``rate``: bytes a second that were appended to it lately;
+    ``segment_bytes``: ``None`` where no cleaner keeps it short."""
 
-    segment_bytes: int
+    segment_bytes: int | None
     rate: float
+
+    @property
+    def growth(self) -> float:
+        growth = self.rate * GROWTH_SPAN
+        return growth if self.segment_bytes is None else min(growth, self.segment_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +96,10 @@ class UnfencedWriters:
     state_logs: Sequence[StateLog] = ()
     index_cache_left: int = 0
     metadata_snapshot: int = 0
+    metadata_rate: float = 0.0
     partitions: int = 0
+    is_measured: bool = True
+    """Rates are complete; until then they may be too low."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +118,7 @@ def reserve_parts(writers: UnfencedWriters) -> tuple[ReservePart, ...]:
         _passes(writers),
         _coordinators(writers),
         ReservePart(what="index-cache", bytes=Bytes(writers.index_cache_left), why="what the cache may still grow by"),
-        ReservePart(what="metadata", bytes=Bytes(writers.metadata_snapshot), why="one more metadata snapshot"),
+        _metadata(writers),
     )
     return tuple(part for part in parts if part.bytes > 0)
 
@@ -143,7 +161,14 @@ def _passes(writers: UnfencedWriters) -> ReservePart:
 def _coordinators(writers: UnfencedWriters) -> ReservePart:
     rate = sum(log.rate for log in writers.state_logs)
     cleaner = writers.cleaner
-    until_compacted = UNTIL_COMPACTED if cleaner.can_be_held else cleaner.delete_delay + cleaner.backoff
-    growth = sum(min(log.rate * GROWTH_SPAN, log.segment_bytes) for log in writers.state_logs)
+    unheld = REPLACED_SHARE * cleaner.delete_delay + cleaner.backoff
+    until_compacted = UNTIL_COMPACTED if cleaner.can_be_held else unheld
+    growth = sum(log.growth for log in writers.state_logs)
     why = f"{human_bytes(int(rate))}/s of offset commits, groups and transactions"
     return ReservePart(what="coordinators", bytes=Bytes(int(rate * until_compacted + growth)), why=why)
+
+
+def _metadata(writers: UnfencedWriters) -> ReservePart:
+    grows = writers.metadata_rate * GROWTH_SPAN
+    why = f"one more snapshot, and {human_bytes(int(writers.metadata_rate))}/s for {human_span(GROWTH_SPAN)}"
+    return ReservePart(what="metadata", bytes=Bytes(writers.metadata_snapshot + int(grows)), why=why)

@@ -10,7 +10,8 @@ after a restart. What cannot be read leaves what was read before; with nothing r
 
 **Careful.** A volume that had less than its reserve when it was first seen is not fenced for it until it has had room,
 or a person says so (``brimline.disk.reserve=on``): whoever installs this must not find writes refused that were not.
-While a volume is full its reserve only rises: a fence must not open because its own limit fell.
+While a volume is full its reserve only rises: a fence must not open because its own limit fell. It does not fall
+either until a guard that has just been started has measured how fast the coordinators write.
 """
 
 import os
@@ -83,7 +84,7 @@ class Reserves:
 
     def write(self, volumes: Sequence[VolumeReserve]) -> None:
         """They count from now on, on record or not. Raises ``NotRecorded``; what is there already is not written."""
-        if tuple(volumes) == self.volumes and self.problem is None:
+        if tuple(volumes) == self.volumes and self.problem is None and self.path.exists():
             return
         self.volumes = tuple(volumes)
         self.problem = f"{self.path} could not be written"
@@ -107,25 +108,32 @@ class Reserves:
         return next((each for each in self.volumes if wanted.intersection(each.log_dirs)), None)
 
 
-def next_reserve(volume: VolumeStatus, writers: UnfencedWriters, before: VolumeReserve | None) -> VolumeReserve:
-    """What the guard makes of a volume whose reading did not fail."""
+def next_reserve(
+    volume: VolumeStatus, writers: UnfencedWriters, before: VolumeReserve | None, most_usable: Bytes | None = None
+) -> VolumeReserve:
+    """What the guard makes of a volume whose reading did not fail.
+
+    ``most_usable``: what a volume that was not known before has had since. It is given for as long as what is written
+    there is still being measured: only then it shows whether that was less than the reserve.
+    """
     reading = volume.reading
     parts = reserve_parts(writers)
     wanted = Bytes(min(reserve_bytes(parts), (reading.total_bytes or 0) // _MOST_OF_VOLUME))
     files = 0 if reading.total_files is None else fewest_files(reading.total_files, writers.partitions)
     is_full = volume.fullness is DiskState.FULL
     if before is not None:
-        stays = is_full or wanted >= before.bytes * _FALLS_BELOW
+        stays = is_full or not writers.is_measured or wanted >= before.bytes * _FALLS_BELOW
         if wanted <= before.bytes and stays:
             parts, wanted = before.parts, before.bytes
         files = max(files, before.fewest_files) if is_full else files
-    has_room = (reading.usable_bytes or 0) >= wanted
+    was_in_force = most_usable is None and before is not None and before.is_in_force
+    has_room = max(reading.usable_bytes or 0, most_usable or 0) >= wanted
     has_files = reading.usable_files is None or reading.usable_files >= files
     return VolumeReserve(
         log_dirs=volume.log_dirs,
         bytes=wanted,
         fewest_files=files,
-        is_in_force=has_room or (before is not None and before.is_in_force),
+        is_in_force=has_room or was_in_force,
         are_files_in_force=has_files or (before is not None and before.are_files_in_force),
         parts=parts,
     )

@@ -174,6 +174,7 @@ class _Place:
 
     watch: LogDirWatch
     due: float = 0.0
+    is_wanted: bool = False
     paced_by: float | None = None
     state: DiskState = DiskState.UNKNOWN
     announced: DiskState | None = None
@@ -219,9 +220,9 @@ class DiskTask:
         self.report = DiskReport(limits=settings.limits)
 
     def look_now(self) -> None:
-        """Everything is due: at the start, and after the limits changed."""
+        """Everything is looked at again, by a look that begins after this call. From any thread."""
         for place in self._places.values():
-            place.due = 0.0
+            place.is_wanted = True
 
     def has_answers(self) -> bool:
         """Whether every log dir has a reading, or is overdue."""
@@ -236,7 +237,8 @@ class DiskTask:
         self._announce(volumes)
         self._ask_what_is_due()
         now = self._clock.seconds()
-        waits = [place.due - now for place in self._places.values() if not place.watch.is_looking]
+        idle = [place for place in self._places.values() if not place.watch.is_looking]
+        waits = [0.0 if place.is_wanted else place.due - now for place in idle]
         return min([_LONGEST_WAIT, *(max(wait, 0.0) for wait in waits)])
 
     def _reading(self, place: _Place) -> LogDirReading | None:
@@ -302,8 +304,9 @@ class DiskTask:
     def _ask_what_is_due(self) -> None:
         now = self._clock.seconds()
         for place in self._places.values():
-            if place.due <= now:
-                place.watch.ask()
+            is_wanted, place.is_wanted = place.is_wanted, False
+            if (is_wanted or place.due <= now) and not place.watch.ask() and is_wanted:
+                place.is_wanted = True  # the look under way may have read before it was wanted
 
 
 def space_of(reading: VolumeReading) -> Space | None:

@@ -52,7 +52,7 @@ class Lease(GatewayOrder):
     """The guard's decision: these log dirs are full, each with a sentence why. Holds for so many seconds.
 
     ``offline``: those that the broker holds offline, until it is said otherwise. The answer's ``full`` are the log dirs
-    that the gateway itself sees full."""
+    that the gateway itself sees full; where they are others, both look at their disks at once."""
 
     OP: ClassVar[str] = "lease"
     seconds: float

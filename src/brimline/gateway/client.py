@@ -83,10 +83,11 @@ class GatewayClient:
         document = self._ask(StateWanted()).state
         return document if isinstance(document, dict) else self._not_a_gateway(None)
 
-    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str]:
-        """The guard's decision, which holds for so many seconds; returns the log dirs that the gateway sees full."""
+    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str] | None:
+        """The guard's decision, which holds for so many seconds; returns the log dirs that the gateway itself sees
+        full. ``None``: one of an older version does not tell."""
         answer = self._ask(Lease(seconds=seconds, full=full, offline=tuple(sorted(offline))))
-        return frozenset(map(str, answer.full)) if isinstance(answer.full, list) else frozenset()
+        return frozenset(map(str, answer.full)) if isinstance(answer.full, list) else None
 
     def hold_back(self, order: SkipsOrder | FollowerFencesOrder) -> bool:
         """What is done for followers that have no room; whether it is in force now."""

@@ -58,9 +58,11 @@ class GatewayCommands:
         worker: DescribeWorker,
         skips: FollowerSkips,
         disks: DiskTask,
+        look_at_disks: Callable[[], None],
     ) -> None:
         self._config = config
         self._disks = disks
+        self._look_at_disks = look_at_disks
         self._forwarder = forwarder
         self._rules = rules
         self._fences = fences
@@ -133,7 +135,10 @@ class GatewayCommands:
     def _lease(self, order: orders.Lease) -> Json:
         self._fences.lease(order.full, order.seconds)
         self._disks.offline = order.offline
-        return {"full": sorted(self._fences.snapshot.full)}
+        own = self._fences.snapshot.full
+        if own.keys() != order.full.keys():
+            self._look_at_disks()
+        return {"full": sorted(own)}
 
     def _skip(self, order: orders.SkipsOrder) -> Json:
         if not self._can_skip:

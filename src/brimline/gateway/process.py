@@ -132,7 +132,7 @@ class Gateway:
             enforces=config.is_enforcing,
         )
         self._forwarder = Forwarder(
-            self._loop, forwarder_settings(config), self._rules, self._counters, self._look_at_burst
+            self._loop, forwarder_settings(config), self._rules, self._counters, self._look_at_disks
         )
         self._tls = tls_of(config)
 
@@ -182,6 +182,7 @@ class Gateway:
             self._describe_worker,
             self._skips,
             self._disks,
+            self._look_at_disks,
         )
         control = self._control(commands)
         self._disk_worker.start()
@@ -300,7 +301,7 @@ class Gateway:
 
     def _look_at_reserves(self) -> float:
         if self._reserves.refresh():
-            self._look_at_burst()
+            self._look_at_disks()
         return _RESERVE_INTERVAL
 
     def _look_at_folders(self, log_dir: str) -> float:
@@ -383,7 +384,7 @@ class Gateway:
             self._is_broker_gone = False
             say(logging.INFO, "broker-back", f"broker {self._config.node_id} accepts connections again")
 
-    def _look_at_burst(self) -> None:
+    def _look_at_disks(self) -> None:
         self._disks.look_now()
         self._disk_worker.wake()
 
@@ -408,8 +409,7 @@ class Gateway:
         self._rules.settings = rule_settings(self._config)
         self._forwarder.settings = forwarder_settings(self._config)
         self._disks.settings = disk_settings(self._config)
-        self._disks.look_now()
-        self._disk_worker.wake()
+        self._look_at_disks()
 
     def _say_started(self) -> None:
         fronted = self._config.layout.fronted

@@ -1,8 +1,9 @@
 """The reserve of every volume: what may still be written there once Produce is refused (``decide.unfenced_writes``).
 
-Every second the folders of compacted topics and of the coordinators are looked at, and the broker is asked for the
-settings of topics that it did not have before; everything is asked again every minute. What is worked out goes to disk
-(``disks.reserves``), where the gateway reads it, and into the limits of the guard's own disks.
+Every second the folders of compacted topics and of the coordinators are looked at (where there are thousands, more
+seldom: 1 % of a core, 5 % near a limit), and the broker is asked for the settings of topics that it did not have
+before; everything is asked again every minute. What is worked out goes to disk (``disks.reserves``), where the gateway
+reads it, and into the limits of the guard's own disks.
 
 A broker that does not answer changes nothing: the last reserve stays in force.
 """
@@ -37,6 +38,7 @@ from brimline.observe.cluster.cleaner_settings import (
 )
 from brimline.observe.scan.growth import AppendRates, folder_bytes, folder_names, largest_file, log_size
 from brimline.observe.scan.names import METADATA_LOG, REMOTE_INDEX_CACHE, read_folder_name
+from brimline.observe.volumes import device_of
 from brimline.service.durable_files import NotRecorded
 from brimline.service.worker import Worker
 from brimline.settings import keys
@@ -45,13 +47,14 @@ from brimline.settings.config import GuardConfig
 STATE_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Compacted topics of the coordinators, cleaned all the time: what compaction removes there is most of it."""
 SHARE_STATE = "__share_group_state"
-"""Of a coordinator, too, which trims it itself."""
-_STATE_SEGMENT_BYTES = 100 << 20
+"""Of a coordinator, too, which trims it itself, every five minutes and by whole segments: no cleaner keeps it short."""
 STATE_DELETE_DELAY = 1.0
 """Their deletion delay while the cleaner is held (``guard.cleaner``)."""
 _LOOK = 1.0
 _ASK = 60.0
-_SHARE = 20
+MEASURED_FOR = 150.0
+"""Seconds until the rates of a volume that was not known before are complete (``AppendRates``)."""
+_SHARE, _SHARE_NEAR_A_LIMIT = 100, 20
 """A look that takes long is made so many times rarer; waiting for the broker is no work."""
 _UNKNOWN = CompactedTopic(segment_bytes=1 << 30, delete_delay=60.0, has_own_rhythm=False)
 """What a topic is taken for until the broker has told: unknown is not zero."""
@@ -99,6 +102,7 @@ class WritersLook:
         self._can_be_held = can_be_held
         self._known = _Known()
         self._rates = AppendRates()
+        self._measured_at: float | None = None
         self.failure: Failure | None = None
         self.took = 0.0
         """Seconds that the last look took here, without waiting for the broker."""
@@ -111,8 +115,10 @@ class WritersLook:
         if self._known.cleaner is None:
             return {}
         begun = self._seconds()
+        if self._measured_at is None:
+            self._measured_at = begun + MEASURED_FOR
         looked_at: list[str] = []
-        found = {volume.log_dirs: self._of_volume(volume.log_dirs, partitions, looked_at) for volume in volumes}
+        found = {volume.log_dirs: self._of_volume(volume, partitions, looked_at) for volume in volumes}
         self._rates.forget_others(looked_at)
         self.took = self._seconds() - begun
         return found
@@ -137,12 +143,13 @@ class WritersLook:
             self.failure = error.failure
 
     def _of_volume(
-        self, log_dirs: Sequence[str], partitions: Mapping[str, Mapping[str, str]], looked_at: list[str]
+        self, volume: VolumeStatus, partitions: Mapping[str, Mapping[str, str]], looked_at: list[str]
     ) -> UnfencedWriters:
-        settings = self._known.cleaner
+        settings, log_dirs = self._known.cleaner, volume.log_dirs
         assert settings is not None
+        assert self._measured_at is not None
         now, can_be_held = self._seconds(), self._can_be_held()
-        compacted, state_logs, snapshots = [], [], []
+        compacted, state_logs = [], []
         for log_dir in log_dirs:
             for name, topic in partitions[log_dir].items():
                 folder = os.path.join(log_dir, name)  # noqa: PTH118 (thousands of them)
@@ -158,6 +165,7 @@ class WritersLook:
                             bytes=size.bytes,
                             largest_segment=size.largest,
                             segment_bytes=rules.segment_bytes,
+                            index_bytes=rules.index_bytes,
                             delete_delay=delay,
                             is_held=not is_state and not rules.has_own_rhythm,
                         )
@@ -165,9 +173,11 @@ class WritersLook:
                 if is_state or topic == SHARE_STATE:
                     looked_at.append(folder)
                     rate = self._rates.look(folder, size, now)
-                    segment_bytes = rules.segment_bytes if rules else _STATE_SEGMENT_BYTES
+                    segment_bytes = rules.segment_bytes if rules and settings.is_enabled else None
                     state_logs.append(StateLog(segment_bytes=segment_bytes, rate=rate))
-            snapshots.append(largest_file(os.path.join(log_dir, METADATA_LOG), ".checkpoint"))  # noqa: PTH118
+        metadata = self._metadata_log(volume)
+        if metadata is not None:
+            looked_at.append(metadata)
         return UnfencedWriters(
             cleaner=Cleaner(
                 threads=settings.threads,
@@ -179,9 +189,18 @@ class WritersLook:
             compacted=compacted,
             state_logs=state_logs,
             index_cache_left=self._index_cache_left(settings, log_dirs),
-            metadata_snapshot=max(snapshots, default=0),
+            metadata_snapshot=largest_file(metadata, ".checkpoint") if metadata else 0,
+            metadata_rate=self._rates.look(metadata, log_size(metadata), now) if metadata else 0.0,
             partitions=sum(len(partitions[path]) for path in log_dirs),
+            is_measured=now >= self._measured_at,
         )
+
+    def _metadata_log(self, volume: VolumeStatus) -> str | None:
+        """Kafka keeps it in a directory of its own, or in one of the log dirs."""
+        own = self._config().broker.metadata_log_dir
+        dirs = [*volume.log_dirs, *([own] if own and device_of(own) == volume.reading.device else ())]
+        folders = [os.path.join(path, METADATA_LOG) for path in dirs]  # noqa: PTH118
+        return next((folder for folder in folders if os.path.isdir(folder)), None)  # noqa: PTH112
 
     def _index_cache_left(self, settings: CleanerSettings, log_dirs: Sequence[str]) -> int:
         first = self._config().broker.log_dirs[0]
@@ -193,12 +212,12 @@ class WritersLook:
 class Reserve(Feature):
     name = "reserve"
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, client: WritersClient | None = None) -> None:
         super().__init__(core)
-        self._look = WritersLook(
-            WritersClient(core.config), lambda: core.config, core.clock.seconds, lambda: core.can_hold_cleaner
-        )
+        asked = client or WritersClient(core.config)
+        self._look = WritersLook(asked, lambda: core.config, core.clock.seconds, lambda: core.can_hold_cleaner)
         self._unrecorded: NotRecorded | None = None
+        self._first_seen: dict[str, tuple[float, Bytes]] = {}
         self.workers = [Worker(self.name, self.step)]
 
     def step(self) -> float:
@@ -206,7 +225,10 @@ class Reserve(Feature):
         volumes = [each for each in core.disks.volumes if each.fullness is not DiskState.UNKNOWN]
         writers = self._look.look(volumes)
         if writers:
-            fresh = [next_reserve(each, writers[each.log_dirs], reserves.of(each.log_dirs)) for each in volumes]
+            fresh = [
+                next_reserve(each, writers[each.log_dirs], reserves.of(each.log_dirs), self._most_usable(each))
+                for each in volumes
+            ]
             before = reserves.volumes
             seen = {path for each in fresh for path in each.log_dirs}
             unseen = [each for each in before if not seen.intersection(each.log_dirs)]
@@ -217,8 +239,20 @@ class Reserve(Feature):
                 self._unrecorded = error
             if reserves.volumes != before:
                 core.look_at_disks()
-        core.board.put(*reserve_families(reserves.volumes, self._is_off))
-        return max(_LOOK, _SHARE * self._look.took)
+        core.board.put(*reserve_families(reserves.volumes, core.config.text(keys.RESERVE)))
+        is_near = any(2 * (each.bytes_to_limit or 0) < (each.reading.usable_bytes or 0) for each in volumes)
+        return max(_LOOK, (_SHARE_NEAR_A_LIMIT if is_near else _SHARE) * self._look.took)
+
+    def _most_usable(self, volume: VolumeStatus) -> Bytes | None:
+        """What a volume that was not known before has had since, while its writers are being measured."""
+        path, now, usable = volume.log_dirs[0], self.core.clock.seconds(), volume.reading.usable_bytes or Bytes(0)
+        if self.core.reserves.of(volume.log_dirs) is None:
+            self._first_seen.setdefault(path, (now, usable))
+        since, most = self._first_seen.get(path, (float("-inf"), usable))
+        if now >= since + MEASURED_FOR:
+            return None
+        self._first_seen[path] = since, max(most, usable)
+        return max(most, usable)
 
     @property
     def _is_off(self) -> bool:
@@ -278,6 +312,17 @@ def reserve_notices(disks: DiskReport, reserves: Reserves, config: GuardConfig) 
             "fewestFiles": reserve.fewest_files,
             "filesInForce": reserve.are_files_in_force or is_on,
         }
+        if sum(part.bytes for part in reserve.parts) > reserve.bytes:
+            yield Notice(
+                feature=Reserve.name,
+                key=f"too-small {paths}",
+                weight=Weight.WARNING,
+                word="RESERVE",
+                text=f"{paths} is too small for what Kafka may still write there after the fence ({parts}): its "
+                f"reserve is half of the volume, {human_bytes(reserve.bytes)}",
+                cure="give it a larger volume, or give its compacted topics a smaller segment.bytes",
+                facts=facts,
+            )
         pending = [
             *([f"{human_bytes(reserve.bytes)} of bytes"] if not facts["inForce"] else ()),
             *([f"{human_count(reserve.fewest_files)} inodes"] if not facts["filesInForce"] else ()),
@@ -305,14 +350,14 @@ def reserve_notices(disks: DiskReport, reserves: Reserves, config: GuardConfig) 
             )
 
 
-def reserve_families(volumes: Sequence[VolumeReserve], is_off: bool) -> list[MetricFamily]:  # noqa: FBT001
-    rows = [(path, volume) for volume in ([] if is_off else volumes) for path in volume.log_dirs]
+def reserve_families(volumes: Sequence[VolumeReserve], choice: str) -> list[MetricFamily]:
+    rows = [(path, volume) for volume in ([] if choice == keys.OFF else volumes) for path in volume.log_dirs]
     parts = [(path, part) for path, volume in rows for part in volume.parts]
     return [
         catalogue.RESERVE_PART.family(tuple((path, part.what) for path, part in parts), [p.bytes for _, p in parts]),
         catalogue.RESERVE_PENDING.family(
             tuple((path,) for path, _ in rows),
-            [int(not (volume.is_in_force and volume.are_files_in_force)) for _, volume in rows],
+            [int(choice != keys.ON and not (each.is_in_force and each.are_files_in_force)) for _, each in rows],
         ),
     ]
 

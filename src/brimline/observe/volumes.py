@@ -135,6 +135,14 @@ def _volume(device: str, members: list[LogDirReading]) -> VolumeReading:
     )
 
 
+def device_of(path: str) -> str | None:
+    """``None`` where it cannot be told."""
+    try:
+        return _device(os.stat(path).st_dev)  # noqa: PTH116
+    except OSError:
+        return None
+
+
 def _device(number: int) -> str:
     return f"{os.major(number)}:{os.minor(number)}"
 

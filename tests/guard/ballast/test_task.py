@@ -63,12 +63,12 @@ class Kept:
         for path in self.log_dirs:
             volumes.setdefault((self.device[path], path if path in self.failed else ""), []).append(path)
         return DiskReport(
-            volumes=tuple(self._volume(device, paths, usable) for (device, _), paths in volumes.items()),
+            volumes=tuple(self._volume(device, paths, usable, limits) for (device, _), paths in volumes.items()),
             limits=limits,
             checked=self.clock.seconds(),
         )
 
-    def _volume(self, device: str, log_dirs: Sequence[str], usable: int) -> VolumeStatus:
+    def _volume(self, device: str, log_dirs: Sequence[str], usable: int, limits: DiskLimits) -> VolumeStatus:
         is_failed = log_dirs[0] in self.failed
         reading = VolumeReading(
             device=device,
@@ -89,6 +89,7 @@ class Kept:
             fill_rate=None,
             seconds_left=None,
             next_look=1,
+            limits=limits,
         )
 
     def step(self, usable: int | None = None, limits: DiskLimits = OFF) -> list[BallastStatus | None]:
@@ -285,3 +286,14 @@ def test_a_guard_that_was_killed_goes_on_where_it_was(kept: Kept, tmp_path: Path
     kept.step(ROOM)
 
     assert kept.acts() == [(ALLOCATED, False), (RELEASED, False), (RESTORED, False)]
+
+
+def test_it_leaves_the_reserve_of_its_volume_alone(kept: Kept) -> None:
+    """What Kafka may still write after the fence is no room for a ballast: it would fence the disk."""
+    limits = DiskLimits(max_used_percent=99, min_free_bytes=Bytes(0), reserve=Bytes(499 * MIB))
+
+    kept.step(ROOM, limits)
+    assert not kept.is_there()
+
+    kept.step(ROOM + 2 * MIB, limits)
+    assert kept.is_there()

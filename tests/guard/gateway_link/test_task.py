@@ -13,7 +13,6 @@ from brimline.gateway.client import GatewayClient
 from brimline.guard.gateway_link.task import ASK_STATE, LEASE, RENEW, GatewayNews, GatewayReport, GatewayTask
 from brimline.model import BadInput, Failure, FailureKind, ObservationFailed
 from brimline.service import log_lines
-from brimline.service.clock import SystemClock
 from brimline.service.worker import Worker
 from tests.guard.gateways import fake_gateway, refused, state
 from tests.service.ticking import TickingClock
@@ -31,11 +30,12 @@ class GatewayInMemory:
         self.seconds: set[float] = set()
         self.looks = 0
         self.offline: frozenset[str] = frozenset()
-        self.sees_full: frozenset[str] = frozenset()
+        self.sees_full: frozenset[str] | None = frozenset()
+        """``None``: it is of a version that does not tell."""
         self.answer = state()
         self.problem: Exception | None = None
 
-    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str]:
+    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str] | None:
         self._fail_if_told_to()
         self.leases.append(dict(full))
         self.offline = frozenset(offline)
@@ -109,6 +109,23 @@ def test_what_the_gateway_alone_sees_full_is_looked_at_by_the_guard(tasked: Task
     tasked.task.step()
 
     assert tasked.differed == 1
+
+
+def test_what_the_guard_alone_sees_full_is_looked_at_again(tasked: Tasked) -> None:
+    """The gateway has seen room again before the guard."""
+    tasked.task.decided({"/data/a": "why"})
+    tasked.task.step()
+
+    assert tasked.differed == 1
+
+
+def test_a_gateway_that_does_not_tell_differs_from_nothing(tasked: Tasked) -> None:
+    tasked.gateway.sees_full = None
+    tasked.task.decided({"/data/a": "why"})
+    tasked.task.step()
+
+    assert tasked.differed == 0
+    assert tasked.gateway.leases == [{"/data/a": "why"}]
 
 
 def test_what_the_broker_holds_offline_is_sent_at_once(tasked: Tasked) -> None:
@@ -223,11 +240,11 @@ def test_one_that_observes_counts_what_it_would_have_refused(tasked: Tasked) -> 
 
 
 def test_a_decision_reaches_a_real_socket_while_the_task_waits(tmp_path: Path) -> None:
-    """Worker, task and client together: the lease comes although the next renewal is far away."""
+    """Worker, task and client together: the lease comes although the next renewal never does."""
     with fake_gateway(tmp_path / "g.sock") as gateway, GatewayClient(gateway.path, PATIENCE_SECONDS) as client:
         stepped = threading.Semaphore(0)
         worker = Worker("gateway", lambda: _stepped(task, stepped))
-        task = GatewayTask(client, SystemClock(), worker.wake, lambda _: None, is_wanted=True)
+        task = GatewayTask(client, TickingClock(), worker.wake, lambda _: None, is_wanted=True)
         worker.start()
         assert stepped.acquire(timeout=PATIENCE_SECONDS)
         task.decided({"/data/a": "why"})

@@ -266,8 +266,9 @@ class Guarded:
         )
         self.see_disks()
 
-    def see_disks(self, state: DiskState = DiskState.OK, neighbour: str | None = None) -> None:
-        """As the disks' own task does. ``neighbour``: a log dir of the same device that stands alone, and is read."""
+    def see_disks(self, state: DiskState = DiskState.OK, neighbour: str | None = None, reserve: int = 0) -> None:
+        """As the disks' own task does. ``neighbour``: a log dir of the same device that stands alone, and is read.
+        ``reserve``: what is kept free for what no fence stops."""
         log_dir = str(self.broker.log_dir)
         (reading,) = by_volume([self.broker.disk(log_dir, None, self.clock.now(), self.clock.seconds())])
         status = VolumeStatus(
@@ -278,6 +279,7 @@ class Guarded:
             fill_rate=None,
             seconds_left=None,
             next_look=1.0,
+            limits=DiskLimits(max_used_percent=99, min_free_bytes=Bytes(0), reserve=Bytes(reserve)),
         )
         limits = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0))
         others = [] if neighbour is None else [replace(reading, log_dirs=(neighbour,))]

@@ -700,3 +700,28 @@ def test_foreign_files_that_jump_are_waited_on_below_the_fence(broker: SmallBrok
     assert held.problem is not None
     assert "files that are not Kafka's have grown by" in held.problem
     assert trimmed(broker) == {"bills": SEGMENT}, "what is left of it is no jump any more"
+
+
+@pytest.mark.parametrize("reserve", [0, TOTAL // 2])
+def test_a_larger_reserve_of_the_disk_deletes_nothing_sooner(
+    broker: SmallBroker, guarded: Guarded, reserve: int
+) -> None:
+    """The brakes yield at the KIP's own limit alone: 40 % are left here, however much the fence keeps free."""
+    young = replace(guarded.settings.policy, min_retention_ms=10**12, yields_at_reserve=True)
+    guarded.settings = replace(guarded.settings, policy=replace(young, min_free_bytes=TOTAL // 100))
+    guarded.see_disks(DiskState.FULL if reserve else DiskState.OK, reserve=reserve)
+
+    guarded.run(600)
+
+    assert trimmed(broker) == {}
+
+
+def test_at_the_kips_own_limit_the_same_brakes_yield(broker: SmallBroker, guarded: Guarded) -> None:
+    young = replace(guarded.settings.policy, min_retention_ms=10**12, yields_at_reserve=True)
+    guarded.settings = replace(guarded.settings, policy=replace(young, min_free_bytes=TOTAL // 100))
+    broker.fill_to(99.5)
+    guarded.see_disks()
+
+    guarded.run(600)
+
+    assert trimmed(broker)

@@ -113,7 +113,7 @@ class BallastTask:
         if volume.reading.failure is not None:
             self._tell(replace(self._status(volume), act=None, failure=str(volume.reading.failure)))
             return _UNTIL_WOKEN
-        rule = BallastRule(size=self._wanted(), limits=disks.limits)
+        rule = BallastRule(size=self._wanted(), limits=volume.limits)
         space = space_of(volume.reading)
         is_running_out = space is not None and space.usable < rule.release_below
         if self._clock.seconds() < self._retry_at and not is_running_out:

@@ -104,9 +104,9 @@ def reasons_for_clients(disks: DiskReport, figures: PlainFigures | None, config:
     Where ACLs decide who may see a topic, none is named: every client that is refused reads it.
     """
     topics = () if figures is None or config.broker.has_authorizer else figures.topics
-    together = {path: volume.log_dirs for volume in disks.volumes for path in volume.log_dirs}
-    named = {path: named_topics(largest_in(log_dirs, topics)) for path, log_dirs in together.items()}
     reasons = reasons_of_full_log_dirs(disks)
+    together = {path: volume.log_dirs for volume in disks.volumes for path in volume.log_dirs}
+    named = {path: named_topics(largest_in(together[path], topics)) for path in reasons}
     return {path: f"{why}, largest topics {named[path]}" if named[path] else why for path, why in reasons.items()}
 
 

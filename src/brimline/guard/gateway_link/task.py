@@ -5,9 +5,9 @@ minute ago are kept, and the difference is what happened since. A gateway that w
 was kept of the one before is forgotten.
 
 **Invariant.** While both run, the gateway knows the full log dirs of the guard's last look, and the guard those of the
-gateway's: a change is sent at once, what did not change is said again four times a second, and where the gateway sees
-a log dir full that the guard does not, the guard looks at once. It is a lease: a guard that is gone or hangs cannot
-keep a log dir fenced, nor can its silence release one that the gateway itself sees full.
+gateway's: a change is sent at once, what did not change is said again four times a second, and where the two differ
+both look at once, each for itself: the word of one is never the state of the other. It is a lease: a guard that is gone
+or hangs cannot keep a log dir fenced, nor can its silence release one that the gateway itself sees full.
 
 A gateway may be there or not, may come later and may be started again. ``decided`` only leaves a note and wakes the
 task; nobody else ever waits for the gateway.
@@ -98,7 +98,9 @@ ASK_STATE = 1.0
 class LinkedGateway(Protocol):
     """What is asked of the gateway; ``GatewayClient`` asks a real one."""
 
-    def lease(self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()) -> frozenset[str]: ...
+    def lease(
+        self, full: Mapping[str, str], seconds: float, offline: Collection[str] = ()
+    ) -> frozenset[str] | None: ...
 
     def state(self) -> GatewayState: ...
 
@@ -132,7 +134,7 @@ class GatewayTask:
         *,
         is_wanted: bool,
     ) -> None:
-        """``differs``: the gateway sees a log dir full that is not among those of ``decided``."""
+        """``differs``: the log dirs that the gateway sees full are not those of ``decided``."""
         self._gateway = gateway
         self._differs = differs
         self._clock = clock
@@ -162,7 +164,8 @@ class GatewayTask:
         told = (frozenset(full), offline)
         try:
             if self._clock.seconds() >= self._due or self._told != told:
-                if self._gateway.lease(full, LEASE, offline) - full.keys():
+                theirs = self._gateway.lease(full, LEASE, offline)
+                if theirs is not None and theirs != full.keys():
                     self._differs()
                 self._told = told
                 self._due = self._clock.seconds() + RENEW

@@ -15,8 +15,8 @@ _TIERED, _INDEX_CACHE = "remote.log.storage.system.enable", "remote.log.index.fi
 _OF_BROKER = (_ENABLED, _THREADS, _RATE, _BACKOFF, _DELETE_DELAY, _TIERED, _INDEX_CACHE)
 
 _POLICY, _SEGMENT, _RATIO = "cleanup.policy", "segment.bytes", "min.cleanable.dirty.ratio"
-_LAG, _TOPIC_DELAY = "max.compaction.lag.ms", "file.delete.delay.ms"
-_OF_TOPIC = (_POLICY, _SEGMENT, _RATIO, _LAG, _TOPIC_DELAY)
+_INDEX, _LAG, _TOPIC_DELAY = "segment.index.bytes", "max.compaction.lag.ms", "file.delete.delay.ms"
+_OF_TOPIC = (_POLICY, _SEGMENT, _INDEX, _RATIO, _LAG, _TOPIC_DELAY)
 _FOR_EVER = 2**63 - 1
 
 
@@ -38,6 +38,7 @@ class CompactedTopic:
     """``has_own_rhythm``: it is cleaned by a ratio or a compaction lag of its own, whatever the broker's ratio is."""
 
     segment_bytes: int
+    index_bytes: int = 10 << 20
     delete_delay: float
     has_own_rhythm: bool
 
@@ -75,6 +76,7 @@ def _topic(config: TopicConfig) -> CompactedTopic | None:
     has_lag = int(config.get(_LAG) or _FOR_EVER) < _FOR_EVER
     return CompactedTopic(
         segment_bytes=int(config.get(_SEGMENT) or 1 << 30),
+        index_bytes=int(config.get(_INDEX) or 10 << 20),
         delete_delay=int(config.get(_TOPIC_DELAY) or 60_000) / 1000,
         has_own_rhythm=_RATIO in config.own or has_lag,
     )

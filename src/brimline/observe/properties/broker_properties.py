@@ -98,6 +98,8 @@ class BrokerProperties:
 
     node_id: BrokerId | None
     log_dirs: tuple[str, ...]
+    metadata_log_dir: str | None
+    """Where it is none of the log dirs."""
     listeners: Mapping[str, Listener]
     inter_broker_listener: str
     retention_check_interval: float
@@ -141,6 +143,7 @@ class BrokerPropertiesReader:
         return BrokerProperties(
             node_id=self._node_id(log_dirs),
             log_dirs=log_dirs,
+            metadata_log_dir=self._reader.text("metadata.log.dir") or None,
             listeners=self._advertised(bound, controllers),
             inter_broker_listener=self._inter_broker_listener(),
             retention_check_interval=self._milliseconds("log.retention.check.interval.ms", 300_000),

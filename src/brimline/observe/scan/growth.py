@@ -28,7 +28,7 @@ NO_LOG = LogSize()
 
 
 def log_size(folder: str) -> LogSize:
-    """A folder that is gone has none."""
+    """A folder that is gone has none. Of a file that is allocated ahead (``preallocate``) what is in it counts."""
     segments = _sizes(folder, lambda name: name.endswith(_LOG))
     if not segments:
         return NO_LOG
@@ -87,7 +87,8 @@ def _sizes(folder: str, is_wanted: Callable[[str], bool]) -> list[tuple[str, int
             for entry in entries:
                 if is_wanted(entry.name):
                     try:
-                        found.append((entry.name, entry.stat().st_size))
+                        facts = entry.stat()
+                        found.append((entry.name, min(facts.st_size, facts.st_blocks * 512) or facts.st_size))
                     except FileNotFoundError:
                         continue  # gone since it was listed
     except OSError:
