@@ -95,6 +95,10 @@ def test_what_no_cleaner_keeps_short_grows_for_the_whole_span() -> None:
     assert found["coordinators"] == UNTIL_COMPACTED * MIB + 900 * MIB
 
 
+def test_a_move_writes_until_it_is_paused() -> None:
+    assert parts(is_moved_into=True) == {"moves": 350 * MIB}
+
+
 def test_the_metadata_log_needs_a_snapshot_and_its_growth() -> None:
     assert parts(metadata_snapshot=3 * MIB, metadata_rate=1024.0) == {"metadata": 3 * MIB + 1024 * 900}
 

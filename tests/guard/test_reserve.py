@@ -157,7 +157,7 @@ def test_both_log_dirs_of_a_volume_count_and_the_copy_of_a_move_but_nothing_that
     found = guarded.look()
 
     assert sum(log.bytes for log in found.compacted) == 7 * MIB
-    assert found.partitions == 4
+    assert (found.partitions, found.is_moved_into) == (4, True)
 
 
 def test_a_volume_counts_what_is_on_it(guarded: Guarded) -> None:

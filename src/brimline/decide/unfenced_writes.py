@@ -13,6 +13,7 @@ passes          what the cleaner writes before it is held, while what it replace
 coordinators    offset commits, groups and transactions at their measured rate: until the cleaner has compacted them and
                 what it replaced is deleted, and a quarter of an hour of growth, at most a segment of each partition
                 that the cleaner keeps short
+moves           what moves between log dirs write into this volume until they are paused
 index-cache     what the remote index cache may still grow by (tiered storage, in the first log dir)
 metadata        one more snapshot of the KRaft metadata log, and a quarter of an hour of it, where it is on this volume
 ==============  =====================================================================================================
@@ -29,6 +30,10 @@ from brimline.model import Bytes, counted, human_bytes, human_span
 
 CLEANER_BYTES_PER_SECOND = 160 << 20
 """Of one thread that no ``log.cleaner.io.max.bytes.per.second`` slows; 60 to 150 MB/s were seen."""
+MOVED_BYTES_PER_SECOND = 700 << 20
+"""By two of Kafka's threads, from main memory into main memory: 690 MB/s were seen."""
+UNTIL_PAUSED = 0.5
+"""Seconds: a look comes every tenth near a limit, and the pause took 0.1 to 0.2 s."""
 UNTIL_HELD = 2.0
 """Seconds: a look comes within one when a limit is near, and both changes together took up to 0.3 s."""
 UNTIL_COMPACTED = 5.0
@@ -98,6 +103,7 @@ class UnfencedWriters:
     metadata_snapshot: int = 0
     metadata_rate: float = 0.0
     partitions: int = 0
+    is_moved_into: bool = False
     is_measured: bool = True
     """Rates are complete; until then they may be too low."""
 
@@ -117,6 +123,7 @@ def reserve_parts(writers: UnfencedWriters) -> tuple[ReservePart, ...]:
         _groups(writers),
         _passes(writers),
         _coordinators(writers),
+        _moves(writers),
         ReservePart(what="index-cache", bytes=Bytes(writers.index_cache_left), why="what the cache may still grow by"),
         _metadata(writers),
     )
@@ -166,6 +173,11 @@ def _coordinators(writers: UnfencedWriters) -> ReservePart:
     growth = sum(log.growth for log in writers.state_logs)
     why = f"{human_bytes(int(rate))}/s of offset commits, groups and transactions"
     return ReservePart(what="coordinators", bytes=Bytes(int(rate * until_compacted + growth)), why=why)
+
+
+def _moves(writers: UnfencedWriters) -> ReservePart:
+    moved = int(MOVED_BYTES_PER_SECOND * UNTIL_PAUSED) if writers.is_moved_into else 0
+    return ReservePart(what="moves", bytes=Bytes(moved), why=f"{UNTIL_PAUSED} s, until they are paused")
 
 
 def _metadata(writers: UnfencedWriters) -> ReservePart:

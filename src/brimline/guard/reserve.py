@@ -37,7 +37,7 @@ from brimline.observe.cluster.cleaner_settings import (
     ask_compacted_topics,
 )
 from brimline.observe.scan.growth import AppendRates, folder_bytes, folder_names, largest_file, log_size
-from brimline.observe.scan.names import METADATA_LOG, REMOTE_INDEX_CACHE, read_folder_name
+from brimline.observe.scan.names import FUTURE_SUFFIX, METADATA_LOG, REMOTE_INDEX_CACHE, read_folder_name
 from brimline.observe.volumes import device_of
 from brimline.service.durable_files import NotRecorded
 from brimline.service.worker import Worker
@@ -192,6 +192,7 @@ class WritersLook:
             metadata_snapshot=largest_file(metadata, ".checkpoint") if metadata else 0,
             metadata_rate=self._rates.look(metadata, log_size(metadata), now) if metadata else 0.0,
             partitions=sum(len(partitions[path]) for path in log_dirs),
+            is_moved_into=any(name.endswith(FUTURE_SUFFIX) for path in log_dirs for name in partitions[path]),
             is_measured=now >= self._measured_at,
         )
 

@@ -138,7 +138,7 @@ VOLUME_RESERVE = _gauge(
 RESERVE_PART = _gauge(
     "reserve_part_bytes",
     "What the reserve of the log dir's volume is the sum of, by what may still be written there: cleaner, passes, "
-    "coordinators, index-cache or metadata.",
+    "coordinators, moves, index-cache or metadata.",
     ("log_dir", "part"),
     unit="bytes",
 )

@@ -215,13 +215,13 @@ def _any_digits(twenty: npt.NDArray[Any]) -> Int64Column:
     return np.where(is_offset, offsets, NO_OFFSET)
 
 
-_SUFFIX = "-future"
+FUTURE_SUFFIX = "-future"
 
 
 def partitions_moving_into(log_dir: str) -> tuple[TopicPartition, ...]:
     """In the order of their names. Raises ``ObservationFailed`` for a log dir that cannot be listed."""
     try:
-        names = [name for name in os.listdir(log_dir) if name.endswith(_SUFFIX)]  # noqa: PTH208  names are enough
+        names = [name for name in os.listdir(log_dir) if name.endswith(FUTURE_SUFFIX)]  # noqa: PTH208  names are enough
     except OSError as error:
         message = f"{log_dir} cannot be listed ({error.strerror}): moves into it are unknown"
         raise ObservationFailed(Failure(kind=FailureKind.UNREADABLE, message=message)) from error
