@@ -97,6 +97,19 @@ def set_by_operator(sandbox: Sandbox, key: str, value: str | None) -> None:
     eventually(lambda: own_settings(sandbox).get(key) == value)
 
 
+def write_until_lost(sandbox: Sandbox, topic: str, disk: Path) -> None:
+    """Past the gateway; the producer ends with this, or it would knock at a broker that is restarted."""
+    producer = Producer({"bootstrap.servers": sandbox.admin_servers, "message.timeout.ms": 5000})
+
+    def is_lost() -> bool:
+        producer.produce(topic, b"x" * 100_000)
+        producer.poll(0)
+        return log_dir_errors(sandbox)[str(disk)] == KAFKA_STORAGE_ERROR
+
+    eventually(is_lost)
+    producer.purge()
+
+
 def verify_lives(sandbox: Sandbox) -> None:
     assert sandbox.broker(1).is_running
     assert set(log_dir_errors(sandbox).values()) == {0}
@@ -159,15 +172,7 @@ def test_a_log_dir_that_the_broker_has_lost_is_offline_until_it_is_restarted(san
 
     with guarding(sandbox, tmp_path / "guard") as running, gateway(sandbox, tmp_path / "gateway", LIMITS):
         filler = sandbox.fill(disk, leave_free=Bytes(0))
-        producer = Producer({"bootstrap.servers": sandbox.admin_servers, "message.timeout.ms": 5000})
-
-        def is_lost() -> bool:
-            producer.produce("lost", b"x" * 100_000)
-            producer.poll(0)
-            return log_dir_errors(sandbox)[str(disk)] == KAFKA_STORAGE_ERROR
-
-        eventually(is_lost)
-        del producer  # a broker that is restarted has it knock in vain
+        write_until_lost(sandbox, "lost", disk)
         eventually(lambda: (state(running, "offline"), state(running, "ok")) == (1, 0))
         sandbox.outside(filler).unlink()
         eventually(lambda: running.state()["volumes"][1]["usableBytes"] > 64 * MIB)
