@@ -271,6 +271,20 @@ def test_killed_in_a_window_the_next_guard_ends_what_runs(tmp_path: Path) -> Non
     assert after.at(500) == {RATIO: HELD_RATIO, BACKOFF: BACKOFFS[1], **STATE_TOPIC}
 
 
+def test_what_a_guard_has_left_whose_record_is_lost_is_given_back(tmp_path: Path) -> None:
+    before = Held(tmp_path)
+    before.at(500)
+    (tmp_path / f"cleaner-hold-{before.core.broker}.json").unlink()
+    after = Held(tmp_path)
+    after.broker = before.broker
+    after.feature = CleanerHold(after.core, before.broker)
+
+    after.at(5000)
+
+    assert RATIO not in after.at(5000)
+    assert BACKOFF not in after.settings
+
+
 def test_no_room_for_the_next_group_is_said(held: Held) -> None:
     held.at(300)
     held.at(300, after=WINDOW_AFTER + 1)

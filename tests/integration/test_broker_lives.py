@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from brimline.guard.cleaner import BACKOFF, BACKOFFS, HELD_RATIO, RATIO
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic, produce
@@ -31,8 +32,6 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
-RATIO, BACKOFF = "log.cleaner.min.cleanable.ratio", "log.cleaner.backoff.ms"
-OURS = ("1013", "1014")
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(MIB)}
 LIMITS = {**ENFORCING, "disk.max.used.percent": "100", "disk.min.free.bytes": str(32 * MIB), "brimline.cordon": "false"}
 NEAR, ALMOST_FULL = Bytes(36 * MIB), Bytes(3 * MIB)
@@ -122,12 +121,12 @@ def test_near_its_limit_a_broker_begins_no_cleaning_and_gets_its_own_settings_ba
     with compacted(sandbox, *topics) as disk, guarding(sandbox, tmp_path / "guard") as running:
         set_by_operator(sandbox, BACKOFF, "30000")
         filler = sandbox.fill(disk, leave_free=NEAR)
-        eventually(lambda: own_settings(sandbox) == {RATIO: "1", BACKOFF: "30000"})
+        eventually(lambda: own_settings(sandbox) == {RATIO: HELD_RATIO, BACKOFF: "30000"})
         eventually(lambda: running.samples("brimline_cleaner_held") == {"": 1})
         topics_come_and_go(sandbox, 1)
 
         more = sandbox.fill(disk, leave_free=ALMOST_FULL)
-        eventually(lambda: own_settings(sandbox).get(BACKOFF) in OURS)
+        eventually(lambda: own_settings(sandbox).get(BACKOFF) in BACKOFFS)
         topics_come_and_go(sandbox, 2)
 
         for each in {filler, more}:

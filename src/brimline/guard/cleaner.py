@@ -38,9 +38,10 @@ from brimline.settings.config import GuardConfig
 
 RATIO, BACKOFF = "log.cleaner.min.cleanable.ratio", "log.cleaner.backoff.ms"
 DELETE_DELAY = "log.segment.delete.delay.ms"
-HELD_RATIO = "1"
+HELD_RATIO = "1.00"
 BACKOFFS = ("1013", "1014")
-"""Nobody else's, and two of them: each hold needs a change."""
+"""Written as nobody else writes them, so that they are known as ours where the record is lost; two, because each hold
+needs a change."""
 STATE_RATIO = "0.5"
 _LOOK, _LOOK_IN_WINDOW, _LOOK_WHILE_FREE = 0.5, 0.25, 30.0
 _RETRY_REFUSED = 30.0
@@ -231,14 +232,20 @@ class CleanerHold(Feature):
             self._take({place: value for place, value in wanted.items() if place.resource == BROKER})
 
     def _check_rights(self) -> None:
-        """Whether it could be held is known before it must be: the reserve depends on it."""
+        """Whether it could be held is known before it must be: the reserve depends on it. What a guard has left whose
+        state dir is lost is found here, too, and given back with the next step."""
         self._check_at = self.core.clock.seconds() + _CHECK_RIGHTS
+        wanted = wanted_settings(HoldState.ENDED, self.core.broker, BACKOFFS[0], with_topics=False)
         try:
-            self._client.check(wanted_settings(HoldState.ENDED, self.core.broker, BACKOFFS[0], with_topics=False))
+            self._client.check(wanted)
+            found = self._client.own_values(wanted)
+            self._borrowed.adopt({place: value for place, value in found.items() if value in (HELD_RATIO, *BACKOFFS)})
             self._failure, self._with_topics = None, True
         except ObservationFailed as error:
             self._failure = error.failure
             self._check_at = self.core.clock.seconds() + _RETRY_REFUSED
+        except NotRecorded as error:
+            self._failure = Failure(kind=FailureKind.UNREADABLE, message=str(error))
 
     def notices(self) -> Sequence[Notice]:
         found = []
