@@ -18,6 +18,7 @@ from tests.integration.full_disks import (
     KAFKA_STORAGE_ERROR,
     MIB,
     NEVER_LATE,
+    SECOND,
     STORED,
     admin_client,
     create_topic_in,
@@ -157,6 +158,24 @@ def test_it_stays_held_over_restarts_of_guard_and_broker_and_a_killed_guards_hol
         assert own_settings(sandbox).keys() == {RATIO, BACKOFF}
         with guarding(sandbox, tmp_path / "last"):
             eventually(lambda: own_settings(sandbox) == {})
+    verify_lives(sandbox)
+
+
+@pytest.mark.long
+def test_a_disk_that_only_compaction_can_empty_is_released(sandbox: Sandbox, tmp_path: Path) -> None:
+    with compacted(sandbox, "emptied") as disk, guarding(sandbox, tmp_path / "guard") as running:
+        filler = sandbox.fill(disk, leave_free=NEAR)
+        eventually(lambda: own_settings(sandbox) == {RATIO: HELD_RATIO})
+        producer = Producer({"bootstrap.servers": sandbox.admin_servers})
+        for number in range(2000):
+            producer.produce("emptied", b"x" * 10_000, key=str(number % 10))
+        producer.flush()
+        eventually(lambda: running.states()[SECOND] == "full")
+        eventually(lambda: running.states()[SECOND] == "ok")
+        assert RATIO not in own_settings(sandbox), "a window"
+
+        sandbox.outside(filler).unlink()
+        eventually(lambda: own_settings(sandbox) == {})
     verify_lives(sandbox)
 
 
