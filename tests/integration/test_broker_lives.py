@@ -72,10 +72,12 @@ def compacted(sandbox: Sandbox, *topics: str) -> Iterator[Path]:
     delete_topics(sandbox, *left)
 
 
-def topics_come_and_go(sandbox: Sandbox, number: int) -> None:
-    """A full disk is cordoned, so the new one is somewhere else."""
+def topics_come_and_go(sandbox: Sandbox, disk: Path, number: int) -> None:
     create_topic(sandbox, f"created-{number}", config=COMPACTED)
-    delete_topics(sandbox, f"created-{number}", f"deleted-{number}")
+    with admin_client(sandbox) as client:
+        client.delete_topics([f"created-{number}", f"deleted-{number}"])
+    # Its folder has another name then, until the deletion delay is over
+    eventually(lambda: not (sandbox.outside(disk) / f"deleted-{number}-0").exists())
 
 
 def own_settings(sandbox: Sandbox) -> dict[str, str]:
@@ -124,16 +126,16 @@ def test_near_its_limit_a_broker_begins_no_cleaning_and_gets_its_own_settings_ba
         filler = sandbox.fill(disk, leave_free=NEAR)
         eventually(lambda: own_settings(sandbox) == {RATIO: HELD_RATIO, BACKOFF: "30000"})
         eventually(lambda: running.samples("brimline_cleaner_held") == {"": 1})
-        topics_come_and_go(sandbox, 1)
+        topics_come_and_go(sandbox, disk, 1)
 
         more = sandbox.fill(disk, leave_free=ALMOST_FULL)
         eventually(lambda: own_settings(sandbox).get(BACKOFF) in BACKOFFS)
-        topics_come_and_go(sandbox, 2)
+        topics_come_and_go(sandbox, disk, 2)
 
         for each in {filler, more}:
             sandbox.outside(each).unlink()
         eventually(lambda: own_settings(sandbox) == {BACKOFF: "30000"})
-        topics_come_and_go(sandbox, 3)
+        topics_come_and_go(sandbox, disk, 3)
         eventually(lambda: running.samples("brimline_cleaner_held") == {"": 0})
         assert list(sandbox.outside(state_dir(sandbox)).glob("cleaner-hold-*")) == []
     set_by_operator(sandbox, BACKOFF, None)
