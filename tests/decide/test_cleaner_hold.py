@@ -1,12 +1,9 @@
 """When the cleaner is held, ended, let run in a window, and let go."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.decide.cleaner_hold import CleanedVolume, HoldMemory, HoldState, next_hold
-from brimline.decide.disk_state import DiskState
 
 MIB = 1 << 20
 KEPT = 1024 * MIB
@@ -15,15 +12,7 @@ FREE = HoldMemory()
 
 
 def volume(usable_mib: int, groups_mib: int = 100, fill_rate: float = 0.0) -> CleanedVolume:
-    usable = usable_mib * MIB
-    return CleanedVolume(
-        fullness=DiskState.FULL if usable < KEPT else DiskState.OK,
-        usable=usable,
-        distance=usable - KEPT,
-        kept=KEPT,
-        groups=groups_mib * MIB,
-        fill_rate=fill_rate,
-    )
+    return CleanedVolume(usable=usable_mib * MIB, kept=KEPT, groups=groups_mib * MIB, fill_rate=fill_rate)
 
 
 def after(memory: HoldMemory, *volumes: CleanedVolume, now: float = 0.0) -> HoldMemory:
@@ -64,11 +53,16 @@ def test_it_is_let_go_well_clear_of_the_limit_and_not_before() -> None:
         assert after(held, volume(1536)).state is HoldState.FREE
 
 
-def test_a_volume_that_cannot_be_read_changes_nothing() -> None:
-    held = HoldMemory(state=HoldState.ENDED)
+def test_a_full_volume_without_a_reading_lets_nothing_go() -> None:
+    unread = CleanedVolume(usable=-1)
 
-    assert after(held) is held
-    assert after(held, replace(volume(3000), fullness=DiskState.UNKNOWN)).state is HoldState.ENDED
+    assert after(FREE, unread) is FREE
+    for state in (HoldState.HELD, HoldState.ENDED, HoldState.WINDOW):
+        assert after(HoldMemory(state=state), volume(3000), unread, now=1000.0).state is state
+
+
+def test_where_nothing_is_compacted_any_more_nothing_is_held() -> None:
+    assert after(HoldMemory(state=HoldState.ENDED)).state is HoldState.FREE
 
 
 def test_a_disk_that_gets_no_emptier_gets_a_window() -> None:
@@ -76,6 +70,21 @@ def test_a_disk_that_gets_no_emptier_gets_a_window() -> None:
 
     assert after(held, volume(800), now=PATIENCE).state is HoldState.HELD
     assert after(held, volume(800), now=PATIENCE + 1).state is HoldState.WINDOW
+
+
+def test_so_does_one_that_stays_just_above_its_limit() -> None:
+    held = after(FREE, volume(1200))
+
+    assert after(held, volume(1300), now=1.0).state is HoldState.HELD
+    assert after(after(held, volume(1300), now=1.0), volume(1300), now=PATIENCE + 2).state is HoldState.WINDOW
+
+
+def test_what_was_ended_late_is_waited_for_from_then_on() -> None:
+    held = after(FREE, volume(1200))
+    ended = after(held, volume(400), now=PATIENCE - 1)
+
+    assert ended.state is HoldState.ENDED
+    assert after(ended, volume(400), now=PATIENCE + 1).state is HoldState.ENDED
 
 
 def test_one_that_gets_emptier_by_itself_waits_for_it() -> None:
@@ -91,6 +100,7 @@ def test_no_window_without_room_for_the_groups() -> None:
     held = HoldMemory(state=HoldState.ENDED, usable=356 * MIB)
 
     assert after(held, volume(355), now=PATIENCE + 1).state is HoldState.ENDED
+    assert held.is_stuck(PATIENCE + 1, PATIENCE)
     assert after(held, volume(356), now=PATIENCE + 1).state is HoldState.WINDOW
 
 
@@ -116,5 +126,5 @@ def test_a_full_disk_never_has_the_cleaner_let_go(state: HoldState, usable: list
 
     found = after(HoldMemory(state=state), *volumes, now=now)
 
-    if any(each.fullness is DiskState.FULL for each in volumes):
+    if any(each.usable < each.kept for each in volumes):
         assert found.state is not HoldState.FREE

@@ -1,6 +1,7 @@
 """The cleaner is held, ended, let run and let go through the broker's own settings; with a broker in memory."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,15 @@ class BrokerInMemory:
         self.values: dict[Place, str] = {}
         self.refuses: set[str] = set()
         self.changes: list[Values] = []
+        self.is_down = False
 
     def own_values(self, places: Collection[Place]) -> Values:
+        if self.is_down:
+            raise ObservationFailed(Failure(kind=FailureKind.UNREACHABLE, message="gone"))
         return {each: self.values.get(each) for each in places if each.resource == BROKER or each.name == OFFSETS}
 
     def check(self, values: Values) -> None:
+        self.own_values(values)
         if any(place.resource in self.refuses for place in values):
             raise ObservationFailed(REFUSED)
 
@@ -58,6 +63,8 @@ class Held:
         part = ReservePart(what="cleaner", bytes=Bytes(100 * MIB))
         self.core.reserves.volumes = (VolumeReserve(log_dirs=("/data/a",), parts=(part,)),)
         self.feature = CleanerHold(self.core, self.broker)
+        self.offline: frozenset[str] = frozenset()
+        self.kept_mib = 1024
 
     def at(self, usable_mib: int, after: float = 1.0) -> dict[str, str]:
         """One step with so much usable; the broker's own settings by key, a topic's with its name before it."""
@@ -74,9 +81,10 @@ class Held:
         )
         volume = VolumeStatus(
             reading=reading,
-            fullness=DiskState.FULL if usable_mib < 1024 else DiskState.OK,
+            fullness=DiskState.FULL if usable_mib < self.kept_mib else DiskState.OK,
+            offline=self.offline,
             breaches=(),
-            bytes_to_limit=Bytes(usable - 1024 * MIB),
+            bytes_to_limit=Bytes(usable - self.kept_mib * MIB),
             fill_rate=None,
             seconds_left=None,
             next_look=1.0,
@@ -191,6 +199,97 @@ def test_somebody_who_takes_it_back_again_and_again_is_named(held: Held) -> None
 
     assert held.words == [("reverted", Weight.WARNING)]
     assert not held.core.can_hold_cleaner
+
+
+def test_what_was_refused_is_not_given_back_later(held: Held) -> None:
+    held.broker.refuses = {BROKER, TOPIC}
+    held.at(500)
+
+    held.at(5000, after=60.0)
+
+    assert held.words == [("failed", Weight.WARNING)]
+    assert held.broker.changes == []
+
+
+def test_a_right_that_is_lost_while_it_is_held_is_said_until_it_is_given_back(held: Held) -> None:
+    held.at(500)
+    held.broker.refuses = {BROKER, TOPIC}
+
+    held.at(5000)
+    assert held.words == [("stays", Weight.PROBLEM)]
+
+    held.broker.refuses = set()
+    assert held.at(5000, after=60.0) == {}
+    assert held.words == []
+
+
+def test_switched_off_it_is_given_back_and_counted_in_the_reserve(held: Held) -> None:
+    held.at(500)
+    held.core.config = config("brimline.enforcement=gateway\nbrimline.cleaner.hold=false\n")
+
+    assert held.at(500) == {}
+    assert not held.core.can_hold_cleaner
+    held.core.config = config("brimline.enforcement=gateway\n")
+    assert held.at(500)[BACKOFF] == BACKOFFS[1], "never the one before: the broker may still have it"
+
+
+def test_a_broker_that_does_not_answer_can_be_held_as_far_as_is_known(held: Held) -> None:
+    held.broker.is_down = True
+
+    held.at(5000)
+    assert held.core.can_hold_cleaner
+    held.at(500)
+    assert held.words == [("failed", Weight.PROBLEM)]
+    held.broker.is_down = False
+    assert held.at(500)[RATIO] == HELD_RATIO
+
+
+def test_a_disk_that_is_offline_holds_nothing_up(held: Held) -> None:
+    held.at(500)
+    held.offline = frozenset({"/data/a"})
+
+    assert held.at(500) == {}
+
+
+def test_a_percent_of_a_large_disk_is_room_enough(held: Held) -> None:
+    held.core.reserves.volumes = (replace(held.core.reserves.volumes[0], bytes=Bytes(2 << 30)),)
+    held.kept_mib = 100 << 10
+
+    assert held.at(99 << 10) == {}
+    assert held.at(2 << 10)[RATIO] == HELD_RATIO
+
+
+def test_killed_in_a_window_the_next_guard_ends_what_runs(tmp_path: Path) -> None:
+    before = Held(tmp_path)
+    before.at(500)
+    before.at(800)
+    assert DELETE_DELAY in before.at(800, after=WINDOW_AFTER + 1)
+    after = Held(tmp_path)
+    after.broker = before.broker
+    after.feature = CleanerHold(after.core, before.broker)
+
+    assert after.at(500) == {RATIO: HELD_RATIO, BACKOFF: BACKOFFS[1], **STATE_TOPIC}
+
+
+def test_what_a_guard_has_left_whose_record_is_lost_is_given_back(tmp_path: Path) -> None:
+    before = Held(tmp_path)
+    before.at(500)
+    (tmp_path / f"cleaner-hold-{before.core.broker}.json").unlink()
+    after = Held(tmp_path)
+    after.broker = before.broker
+    after.feature = CleanerHold(after.core, before.broker)
+
+    after.at(5000)
+
+    assert RATIO not in after.at(5000)
+    assert BACKOFF not in after.settings
+
+
+def test_no_room_for_the_next_group_is_said(held: Held) -> None:
+    held.at(300)
+    held.at(300, after=WINDOW_AFTER + 1)
+
+    assert held.words == [("stuck", Weight.WARNING)]
 
 
 def test_a_volume_without_anything_compacted_needs_no_hold(held: Held) -> None:

@@ -121,6 +121,10 @@ class BorrowedSettings:
         """Whether there was anything to give back."""
         return self.take({}) if self.places else False
 
+    def adopt(self, found: Values) -> None:
+        """These are ours, though no record says so; what was there before is not known."""
+        self._record({**self.places, **{place: _without_past(place, value) for place, value in found.items() if value}})
+
     def forget_refused(self, resource: str) -> None:
         """Of this kind of resource what never became ours: the right to change it is missing."""
         found = self._values.own_values(list(self.places))
@@ -158,10 +162,11 @@ class BorrowedSettings:
             self.warnings.append(f"{self._path} is {what}: its settings are removed when they are given back")
             filed = _Filed(
                 since=self._now(),
-                places=tuple(
-                    BorrowedPlace(resource=each.resource, name=each.name, key=each.key, ours=(value,), before=None)
-                    for each, value in if_damaged.items()
-                ),
+                places=tuple(_without_past(place, value) for place, value in if_damaged.items()),
             )
         self.since = filed.since
         self.places = {each.place: each for each in filed.places}
+
+
+def _without_past(place: Place, value: str) -> BorrowedPlace:
+    return BorrowedPlace(resource=place.resource, name=place.name, key=place.key, ours=(value,), before=None)

@@ -12,12 +12,16 @@ compaction removes there is nearly all of it, and nobody can refuse what is writ
 What was tried, on which versions: docs/reserve.md.
 """
 
+import logging
+import os
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Protocol
 
 from brimline.act.borrowed import BorrowedSettings, DynamicValues
 from brimline.decide.cleaner_hold import CleanedVolume, HoldMemory, HoldState, next_hold
+from brimline.decide.disk_state import DiskState
 from brimline.disks.reserves import Reserves
 from brimline.disks.task import DiskReport
 from brimline.documents.notices import Notice, Weight
@@ -28,14 +32,16 @@ from brimline.model import Failure, FailureKind, ObservationFailed
 from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.dynamic_values import BROKER, TOPIC, Place, Values, alter_values, own_values
 from brimline.service.durable_files import NotRecorded
+from brimline.service.log_lines import say
 from brimline.service.worker import Worker
 from brimline.settings.config import GuardConfig
 
 RATIO, BACKOFF = "log.cleaner.min.cleanable.ratio", "log.cleaner.backoff.ms"
 DELETE_DELAY = "log.segment.delete.delay.ms"
-HELD_RATIO = "1"
+HELD_RATIO = "1.00"
 BACKOFFS = ("1013", "1014")
-"""Nobody else's, and two of them: each hold needs a change."""
+"""Written as nobody else writes them, so that they are known as ours where the record is lost; two, because each hold
+needs a change."""
 STATE_RATIO = "0.5"
 _LOOK, _LOOK_IN_WINDOW, _LOOK_WHILE_FREE = 0.5, 0.25, 30.0
 _RETRY_REFUSED = 30.0
@@ -47,7 +53,7 @@ _REVERTED_TOO_OFTEN = 3
 _NEEDED = ("cleaner", "coordinators")
 """Parts of the reserve that are written while the cleaner is held."""
 _HELD = (HoldState.HELD, HoldState.ENDED)
-_REFUSALS = (FailureKind.NOT_AUTHORIZED, FailureKind.NOT_AUTHENTICATED)
+_REFUSALS = (FailureKind.NOT_AUTHORIZED, FailureKind.NOT_AUTHENTICATED, FailureKind.UNSUPPORTED)
 
 
 class CleanerValues(DynamicValues, Protocol):
@@ -77,6 +83,17 @@ class CleanerClient(Reconnecting):
             alter_values(connection, self._broker, values, Deadline(_PATIENCE), only_check=True)
 
 
+def _record(config: GuardConfig) -> Path:
+    return config.state_dir / f"cleaner-hold-{config.node_id}.json"
+
+
+def _by_hand(config: GuardConfig) -> str:
+    return (
+        f"put back what {_record(config)} says was there before: kafka-configs.sh --bootstrap-server HOST:PORT "
+        f"--entity-type brokers --entity-name {config.node_id} --alter …, then delete that file"
+    )
+
+
 def wanted_settings(state: HoldState, broker: int, backoff: str, *, with_topics: bool = True) -> dict[Place, str]:
     if state is HoldState.FREE:
         return {}
@@ -96,23 +113,22 @@ def wanted_settings(state: HoldState, broker: int, backoff: str, *, with_topics:
 
 
 def cleaned_volumes(disks: DiskReport, reserves: Reserves) -> list[CleanedVolume]:
-    """Those that hold anything that is compacted, or of which that is not known."""
+    """Those that hold anything that is compacted, or of which that is not known. Not those that the broker holds
+    offline: its cleaner leaves them alone."""
     found = []
     for volume in disks.volumes:
         reserve, usable, distance = reserves.of(volume.log_dirs), volume.reading.usable_bytes, volume.bytes_to_limit
         groups = sum(part.bytes for part in reserve.parts if part.what in _NEEDED) if reserve else 0
-        if usable is None or distance is None or (reserve is not None and not groups):
+        if volume.offline.issuperset(volume.log_dirs) or (reserve is not None and not groups):
             continue
-        found.append(
-            CleanedVolume(
-                fullness=volume.fullness,
-                usable=usable,
-                distance=distance,
-                kept=usable - distance,
-                groups=groups,
-                fill_rate=max(volume.fill_rate or 0.0, 0.0),
-            )
-        )
+        if usable is None and volume.fullness is DiskState.FULL:
+            found.append(CleanedVolume(usable=-1))
+        elif usable is not None and distance is not None:
+            kept = usable - distance
+            if reserve is not None:
+                kept = min(kept, max(reserve.bytes, volume.limits.min_free_bytes))
+            rate = max(volume.fill_rate or 0.0, 0.0)
+            found.append(CleanedVolume(usable=usable, kept=kept, groups=groups, fill_rate=rate))
     return found
 
 
@@ -125,18 +141,20 @@ class CleanerHold(Feature):
         self._client = client or CleanerClient(config)
         self._borrowed = BorrowedSettings(
             self._client,
-            config.state_dir / f"cleaner-hold-{core.broker}.json",
+            _record(config),
             core.clock.now,
             wanted_settings(HoldState.ENDED, core.broker, BACKOFFS[0])
             | wanted_settings(HoldState.WINDOW, core.broker, BACKOFFS[0]),
         )
-        was_held = HoldState.ENDED if self._borrowed.places else HoldState.FREE
+        kept = self._borrowed.places.get(self._place(BACKOFF))
+        self._backoff = kept.ours[-1] if kept else ""
+        was_held = HoldState.ENDED if kept else HoldState.HELD if self._borrowed.places else HoldState.FREE
         self._memory = HoldMemory(state=was_held, since=core.clock.seconds(), emptier=core.clock.seconds())
         self._applied: HoldState | None = None
         self._with_topics = True
         self._failure: Failure | None = None
         self._retry_at = self._check_at = core.clock.seconds()
-        self._worker = Worker(self.name, self.step)
+        self._worker = Worker(self.name, self.step, at_end=self._say_what_stays)
         self.workers = [self._worker]
 
     @property
@@ -149,20 +167,30 @@ class CleanerHold(Feature):
 
     def step(self) -> float:
         core, now = self.core, self.core.clock.seconds()
-        if not core.config.holds_cleaner:
-            self._apply(HoldState.FREE)
-            return _LOOK_WHILE_FREE
-        before, self._memory = self._memory, self._next(core.disks)
-        if self._memory.state is HoldState.WINDOW:
+        before = self._memory
+        self._memory = self._next(core.disks) if core.config.holds_cleaner else HoldMemory()
+        state = self._memory.state
+        if state is HoldState.WINDOW:
             core.look_at_disks()
-        if before.state is not self._memory.state or self._memory.state is not HoldState.FREE or self._borrowed.places:
-            self._apply(self._memory.state)
-        elif now >= self._check_at:
+        if state is not HoldState.FREE or self._borrowed.places:
+            self._apply(state)
+        elif core.config.holds_cleaner and (before.state is not state or now >= self._check_at):
             self._check_rights()
-        core.can_hold_cleaner = self._failure is None and not self._is_reverted
-        held = self._memory.state in _HELD and bool(self._borrowed.places)
-        core.board.put(catalogue.CLEANER_HELD.single(int(held)))
-        return {HoldState.FREE: _LOOK_WHILE_FREE, HoldState.WINDOW: _LOOK_IN_WINDOW}.get(self._memory.state, _LOOK)
+        is_refused = self._failure is not None and self._failure.kind in (*_REFUSALS, FailureKind.UNREADABLE)
+        core.can_hold_cleaner = core.config.holds_cleaner and not is_refused and not self._is_reverted
+        is_held = self._place(RATIO) in self._borrowed.places and (state is HoldState.FREE or self._failure is None)
+        core.board.put(catalogue.CLEANER_HELD.single(int(is_held)))
+        if state is HoldState.FREE:
+            return _LOOK if self._borrowed.places else _LOOK_WHILE_FREE
+        return _LOOK_IN_WINDOW if state is HoldState.WINDOW else _LOOK
+
+    def _place(self, key: str) -> Place:
+        return Place(BROKER, str(self.core.broker), key)
+
+    def _say_what_stays(self) -> None:
+        """A guard that ends leaves it held: a broker that dies is worse, and the next guard gives it back."""
+        if self._borrowed.places:
+            say(logging.WARNING, "cleaner-stays-held", f"the log cleaner stays held: {_by_hand(self.core.config)}")
 
     @property
     def _is_reverted(self) -> bool:
@@ -176,16 +204,13 @@ class CleanerHold(Feature):
         now = self.core.clock.seconds()
         if now < self._retry_at:
             return
-        broker = self.core.broker
-        place = Place(BROKER, str(broker), BACKOFF)
-        kept = self._borrowed.places.get(place)
-        backoff = kept.ours[-1] if kept else ""
-        if state is HoldState.ENDED and (not backoff or self._applied not in (None, state)):
-            backoff = next(each for each in BACKOFFS if each != backoff)
+        if state is HoldState.ENDED and self._applied is not state:
+            # Never that of the hold before: for a moment after it was given back the broker still has it
+            self._backoff = next(each for each in BACKOFFS if each != self._backoff)
+        backoff = "" if state is HoldState.HELD else self._backoff
         try:
-            self._take(wanted_settings(state, broker, backoff, with_topics=self._with_topics))
+            self._take(wanted_settings(state, self.core.broker, backoff, with_topics=self._with_topics))
             self._applied, self._failure = state, None
-            self._with_topics = self._with_topics or state is HoldState.FREE
         except ObservationFailed as error:
             self._failure = error.failure
             if error.failure.kind in _REFUSALS:
@@ -197,29 +222,47 @@ class CleanerHold(Feature):
         try:
             self._borrowed.take(wanted)
         except ObservationFailed as error:
-            # Without rights on the coordinators' topics the broker's own settings can still be had
-            if error.failure.kind is not FailureKind.NOT_AUTHORIZED or not self._with_topics:
+            if error.failure.kind not in _REFUSALS:
                 raise
-            self._borrowed.forget_refused(TOPIC)
+            self._borrowed.forget_refused(TOPIC if self._with_topics else BROKER)
+            if not self._with_topics:
+                raise
+            # Without rights on the coordinators' topics the broker's own settings can still be had
             self._with_topics = False
-            self._borrowed.take({place: value for place, value in wanted.items() if place.resource == BROKER})
+            self._take({place: value for place, value in wanted.items() if place.resource == BROKER})
 
     def _check_rights(self) -> None:
-        """Whether it could be held is known before it must be: the reserve depends on it."""
+        """Whether it could be held is known before it must be: the reserve depends on it. What a guard has left whose
+        state dir is lost is found here, too, and given back with the next step."""
         self._check_at = self.core.clock.seconds() + _CHECK_RIGHTS
+        wanted = wanted_settings(HoldState.ENDED, self.core.broker, BACKOFFS[0], with_topics=False)
         try:
-            self._client.check(wanted_settings(HoldState.ENDED, self.core.broker, BACKOFFS[0], with_topics=False))
-            self._failure = None
+            self._client.check(wanted)
+            found = self._client.own_values(wanted)
+            self._borrowed.adopt({place: value for place, value in found.items() if value in (HELD_RATIO, *BACKOFFS)})
+            self._failure, self._with_topics = None, True
         except ObservationFailed as error:
             self._failure = error.failure
             self._check_at = self.core.clock.seconds() + _RETRY_REFUSED
+        except NotRecorded as error:
+            self._failure = Failure(kind=FailureKind.UNREADABLE, message=str(error))
 
     def notices(self) -> Sequence[Notice]:
-        if not self.core.config.holds_cleaner:
-            return ()
         found = []
         state = self._memory.state
-        if self._failure is not None and (state is not HoldState.FREE or self._failure.kind in _REFUSALS):
+        if self._failure is not None and state is HoldState.FREE and self._borrowed.places:
+            found.append(
+                self._notice(
+                    "stays",
+                    Weight.PROBLEM,
+                    "HELD",
+                    f"the log cleaner stays held, because what was borrowed cannot be given back: {self._failure}",
+                    _by_hand(self.core.config),
+                )
+            )
+        elif not self.core.config.holds_cleaner:
+            return ()
+        elif self._failure is not None and (state is not HoldState.FREE or self._failure.kind in _REFUSALS):
             found.append(
                 self._notice(
                     "failed",
@@ -237,6 +280,17 @@ class CleanerHold(Feature):
                     "CLEANER",
                     f"somebody takes back {RATIO} and {BACKOFF} of this broker: the log cleaner is not held for long",
                     "the reserve counts it instead; leave these keys alone while a disk is full",
+                )
+            )
+        elif self._memory.is_stuck(self.core.clock.seconds(), WINDOW_AFTER):
+            found.append(
+                self._notice(
+                    "stuck",
+                    Weight.WARNING,
+                    "HELD",
+                    "the log cleaner is held, and there is no room for its next group: what only compaction can remove "
+                    "stays",
+                    "make room: delete a topic, or shorten the retention of one that is not compacted",
                 )
             )
         elif state in _HELD:
@@ -278,6 +332,9 @@ class CleanerHold(Feature):
     @classmethod
     def findings(cls, looked: Looked) -> Iterator[Finding]:
         config = looked.config
+        if os.path.exists(_record(config)):  # noqa: PTH110 (no error where it may not be read)
+            sentence = f"the log cleaner is held; a guard gives it back when there is room, else {_by_hand(config)}"
+            yield Finding(topic="limits", weight=Weight.NOTE, sentence=sentence)
         if not (looked.broker_answers and config.holds_cleaner):
             return
         client = CleanerClient(config)

@@ -12,6 +12,7 @@ from brimline.disks.task import DiskReport
 from brimline.documents.notices import Notice, Weight
 from brimline.guard.feature import Core, Feature
 from brimline.model import BrokerId, ObservationFailed
+from brimline.model.failures import KAFKA_STORAGE_ERROR
 from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.log_dirs import ask_volumes
 from brimline.service.worker import Worker
@@ -25,7 +26,8 @@ class OfflineClient(Reconnecting):
         """Raises ``ObservationFailed``."""
         with self.connected() as connection:
             answer = ask_volumes(connection, [broker], Deadline(_PATIENCE), core.clock.now)[broker]
-            return frozenset(path for path, found in answer.answer().items() if found.error is not None)
+            errors = {path: found.error for path, found in answer.answer().items() if found.error is not None}
+            return frozenset(path for path, error in errors.items() if error.code == KAFKA_STORAGE_ERROR)
 
 
 class Offline(Feature):

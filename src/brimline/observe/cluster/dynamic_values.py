@@ -2,6 +2,9 @@
 
 A value of its own wins over everything below it (cluster's default, file, Kafka's default), so only that is looked at
 and changed; when it is removed, whatever is below counts again. A broker must be asked about itself.
+
+What was set is read among the synonyms. The value beside them is what is in force, in Kafka's spelling: ``1`` comes
+back as ``1.0``, and for a moment after a change it is still the one before.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +22,8 @@ _OWN_SOURCE = {TOPIC: 1, BROKER: 2}
 """DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
 _SET, _DELETE = 0, 1
 _UNKNOWN_TOPIC = 3
+_NEVER = (40, 44)
+"""INVALID_CONFIG and POLICY_VIOLATION: asking again changes nothing."""
 
 
 class Place(NamedTuple):
@@ -36,13 +41,15 @@ Values = Mapping[Place, str | None]
 def own_values(connection: Connection, broker: BrokerId, places: Iterable[Place], deadline: Deadline) -> Values:
     """Of each place; one of a topic that does not exist is missing. Raises ``ObservationFailed``."""
     keys = _by_resource(dict.fromkeys(places))
+    if not keys:
+        return {}
     resource = DescribeConfigsRequest.DescribeConfigsResource
     request = DescribeConfigsRequest(
         resources=[
             resource(resource_type=_TYPES[kind], resource_name=name, configuration_keys=list(values))
             for (kind, name), values in keys.items()
         ],
-        include_synonyms=False,
+        include_synonyms=True,
         include_documentation=False,
     )
     found: dict[Place, str | None] = {}
@@ -51,7 +58,12 @@ def own_values(connection: Connection, broker: BrokerId, places: Iterable[Place]
         if result.error_code == _UNKNOWN_TOPIC:
             continue
         _refuse(result.error_code, f"settings of {kind} {result.resource_name} cannot be read", "DESCRIBE_CONFIGS")
-        own = {each.name: each.value for each in result.configs if each.config_source == _OWN_SOURCE[kind]}
+        own = {
+            synonym.name: synonym.value
+            for each in result.configs
+            for synonym in each.synonyms
+            if synonym.source == _OWN_SOURCE[kind]
+        }
         for key in keys[(kind, result.resource_name)]:
             found[Place(kind, result.resource_name, key)] = own.get(key)
     return found
@@ -83,7 +95,11 @@ def alter_values(
     )
     for result in connection.ask(broker, request, deadline).responses:
         kind = next(name for name, number in _TYPES.items() if number == result.resource_type)
-        _refuse(result.error_code, f"settings of {kind} {result.resource_name} cannot be changed", "ALTER_CONFIGS")
+        what = f"settings of {kind} {result.resource_name} cannot be changed"
+        if result.error_code in _NEVER:
+            message = f"{what}: {result.error_message or KafkaError(result.error_code)}"
+            raise ObservationFailed(Failure(kind=FailureKind.UNSUPPORTED, message=message))
+        _refuse(result.error_code, what, "ALTER_CONFIGS")
 
 
 def _by_resource(values: Values) -> dict[tuple[str, str], dict[str, str | None]]:
