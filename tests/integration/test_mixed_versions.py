@@ -246,10 +246,13 @@ def test_an_upgrade_fences_nothing_that_was_not_fenced_and_can_be_taken_back(
         with raw_producer(sandbox.bootstrap_servers) as client:
             return codes(client, "orders", 0)
 
-    stop_both(services, before_reserves, {}, lambda: said() == [STORED])
+    run_until(services, before_reserves, {}, lambda: said() == [STORED])
 
     running, watching = services.gateway(TODAY), services.guard(TODAY)
-    pending = lambda: watching.samples("brimline_reserve_pending")  # noqa: E731
+
+    def pending() -> dict[str, float]:
+        return watching.samples("brimline_reserve_pending")
+
     eventually(lambda: pending().get(f'log_dir="{second}"') == 1)
     found = brimline_inside(
         sandbox, "doctor", "--config", str(write_guard_config(sandbox, {})), "--output", "json", program=TODAY.program
@@ -268,16 +271,16 @@ def test_an_upgrade_fences_nothing_that_was_not_fenced_and_can_be_taken_back(
     watching.process.wait(PATIENCE_SECONDS)
 
     # Back, as it is: the reserve is forgotten, what was borrowed stays
-    stop_both(services, before_reserves, {}, lambda: said() == [STORED])
+    run_until(services, before_reserves, {}, lambda: said() == [STORED])
     assert own_ratio(sandbox) == 1
 
     # What was borrowed is given back first, as docs/reserve.md says
     giving_back = {"brimline.disk.reserve": "on", "brimline.cleaner.hold": "false"}
-    stop_both(services, TODAY, giving_back, lambda: own_ratio(sandbox) is None)
-    stop_both(services, before_reserves, {}, lambda: said() == [STORED])
+    run_until(services, TODAY, giving_back, lambda: own_ratio(sandbox) is None)
+    run_until(services, before_reserves, {}, lambda: said() == [STORED])
 
 
-def stop_both(services: Services, version: Version, keys: dict[str, str], when: Callable[[], bool]) -> None:
+def run_until(services: Services, version: Version, keys: dict[str, str], when: Callable[[], bool]) -> None:
     """Gateway and guard of one version, from when both run until ``when``."""
     running, watching = (
         services.gateway(version, {**BY_PERCENT, **keys}),
