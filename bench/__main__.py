@@ -207,8 +207,8 @@ SECTIONS = (
     Section(
         title="The gateway against an older gateway",
         explanation=f"Those of commit {older_gateway.COMMIT} and of today side by side in front of one broker, each"
-        f" with its guard, nothing fenced and every limit far away; {older_gateway.PAIRS} pairs in turns. The ratio is the"
-        " median of the pairs' ratios. Goal: at most 1.03, and its interval's end at most 1.10.",
+        f" with its guard, nothing fenced and every limit far away; {older_gateway.PAIRS} pairs in turns. The ratio is"
+        " the median of the pairs' ratios. Goal: at most 1.03, and its interval's end at most 1.10.",
         header=older_gateway.HEADER,
         rows=older_gateway.figures,
     ),
