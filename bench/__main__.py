@@ -31,6 +31,7 @@ from bench import (
     guard,
     interception,
     metrics,
+    older_gateway,
     one_clock,
     reclaim,
     reclaim_cycle,
@@ -202,6 +203,14 @@ SECTIONS = (
         " again. Between the line of the first and the line of the other in their logs.",
         header=one_clock.HEADER,
         rows=one_clock.figures,
+    ),
+    Section(
+        title="The gateway against an older gateway",
+        explanation=f"Those of commit {older_gateway.COMMIT} and of today side by side in front of one broker, each"
+        f" with its guard, nothing fenced and every limit far away; {older_gateway.PAIRS} pairs in turns. The ratio is"
+        " the median of the pairs' ratios. Goal: at most 1.03, and its interval's end at most 1.10.",
+        header=older_gateway.HEADER,
+        rows=older_gateway.figures,
     ),
     Section(
         title="A full disk beside a healthy one",

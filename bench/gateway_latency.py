@@ -32,7 +32,7 @@ def rows(site: Site, clients: Clients, rounds: int) -> Iterator[ThreeWays]:
     """The backend does nothing but answer, so that a microsecond shows."""
     (port,) = site.sandbox.reserve_ports(1)
     requests = {"Produce": produce(TOPIC, 1, PAYLOAD), "Metadata": metadata("x" * PAYLOAD)}
-    with _one_core(), clients.echo(port), site.ways_to(port) as ways:
+    with one_core(), clients.echo(port), site.ways_to(port) as ways:
         for name, request in requests.items():
             taken = _in_turns(clients, request, rounds, ways)
             for percentile, figure in PERCENTILES.items():
@@ -72,7 +72,7 @@ def _added(trips: Round, figure: Callable[[RoundTrip], float]) -> dict[str, floa
 
 
 @contextmanager
-def _one_core() -> Iterator[None]:
+def one_core() -> Iterator[None]:
     """For all that is started meanwhile, and ahead of everything else on it where that is allowed."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})

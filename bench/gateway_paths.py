@@ -31,6 +31,7 @@ SPEC = SandboxSpec(
     # CLIENT speaks TLS and ADMIN is plain: those are the direct ways
     security=SecuritySpec(protocol="SSL", key_store="PEM"),
 )
+BRIMLINE = (sys.executable, "-m", "brimline.cli")
 NOTHING_IS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": "0"}
 KEY_STORE = "listener.name.client.ssl."
 JVM_LAST_WORD = "_JAVA_OPTIONS"
@@ -56,11 +57,12 @@ class Proxy:
     pid: int
     control_socket: Path | None = None
     """The gateway's, as this process finds it."""
+    guard: "Proxy | None" = None
+    """Beside the gateway, where one was asked for."""
 
     def cpu_seconds(self) -> float:
-        """All its threads, in user and in kernel mode."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """All its threads, in user and in kernel mode, by its own clock (clock_getcpuclockid): a tick is too coarse."""
+        return time.clock_gettime((~self.pid << 3) | 2)
 
     def resident_kilobytes(self) -> int:
         rollup = Path(f"/proc/{self.pid}/smaps_rollup").read_text()
@@ -158,7 +160,14 @@ def _key_store(sandbox: Sandbox) -> Path:
 
 
 @contextmanager
-def running_gateway(sandbox: Sandbox, fronts: Sequence[Front]) -> Iterator[Proxy]:
+def running_gateway(
+    sandbox: Sandbox,
+    fronts: Sequence[Front],
+    program: Sequence[str] = BRIMLINE,
+    limits: Mapping[str, str] = NOTHING_IS_FULL,
+    *,
+    with_guard: bool = False,
+) -> Iterator[Proxy]:
     """As an operator starts it: with the broker's own file, in which it finds its fronts and the key store."""
     broker = sandbox.broker(1)
     state_dir = broker.node.home / f"gateway-{fronts[0].port}"
@@ -168,17 +177,24 @@ def running_gateway(sandbox: Sandbox, fronts: Sequence[Front]) -> Iterator[Proxy
         **broker.properties,
         **_listeners(broker.properties, fronts),
         **_terminated_by_gateway(broker.properties, [front for front in fronts if front.tls]),
-        **NOTHING_IS_FULL,
+        **limits,
+        "brimline.metrics.port": "0",
         "brimline.enforcement": "gateway",
         "brimline.state.dir": str(state_dir),
         "brimline.log.format": "json",
         "brimline.gateway.refusals.per.second": str(10**6),
     }
     sandbox.outside(config).write_text(render(settings))
-    command = [sys.executable, "-m", "brimline.cli", "gateway", "--config", str(config)]
-    with _running(sandbox.inside(command), _says_started) as pid:
+    with ExitStack() as stack:
+
+        def started(daemon: str) -> int:
+            command = sandbox.inside([*program, daemon, "--config", str(config)])
+            return stack.enter_context(_running(command, _says_started))
+
+        pid = started("gateway")
         control_socket = sandbox.outside(state_dir / f"gateway-{broker.broker_id}.sock")
-        yield Proxy(name=GATEWAY, pid=pid, control_socket=control_socket)
+        guard = Proxy(name="guard", pid=started("guard")) if with_guard else None
+        yield Proxy(name=GATEWAY, pid=pid, control_socket=control_socket, guard=guard)
 
 
 @contextmanager

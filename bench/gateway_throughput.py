@@ -53,8 +53,8 @@ def rows(site: Site, load: Load) -> Iterator[ThreeWays]:
         tools.produce("fetched", ways[0], load.fetched)
         for number in range(load.rounds):
             in_turn = _beginning_with(number, ways)
-            produced.append({way.name: _passed(tools.produce_anew, way, load.produced) for way in in_turn})
-            fetched.append({way.name: _passed(partial(tools.fetch, "fetched"), way, load.fetched) for way in in_turn})
+            produced.append({way.name: passed_by(tools.produce_anew, way, load.produced) for way in in_turn})
+            fetched.append({way.name: passed_by(partial(tools.fetch, "fetched"), way, load.fetched) for way in in_turn})
     tls = ", TLS" if load.tls else ""
     yield from _summary(f"produce{tls}", produced, has_goal=not load.tls)
     yield from _summary(f"fetch{tls}", fetched, has_goal=not load.tls)
@@ -125,7 +125,7 @@ def _beginning_with(number: int, ways: Sequence[Way]) -> list[Way]:
     return [*ways[first:], *ways[:first]]
 
 
-def _passed(tool: Callable[[Way, int], float], way: Way, records: int) -> Passed:
+def passed_by(tool: Callable[[Way, int], float], way: Way, records: int) -> Passed:
     before = way.proxy.cpu_seconds() if way.proxy else 0.0
     speed = tool(way, records)
     cost = (way.proxy.cpu_seconds() - before) / (records * RECORD_BYTES / 1e9) if way.proxy else None

@@ -5,7 +5,7 @@ plain pass, about ten tiered passes, five looks or more at the disk, one scan, a
 That it held them is counted, not assumed. The broker is not idle meanwhile: before every scrape each plain partition
 and some tiered ones get a record, so sizes differ, files change and segments are uploaded.
 
-``python -m bench.guard`` prints it.
+``python -m bench.guard`` prints it; ``python -m bench.guard COMMIT`` has that commit's guard beside today's instead.
 """
 
 import json
@@ -17,7 +17,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ from pathlib import Path
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
+from bench.gateway_paths import BRIMLINE
+from bench.older_gateway import older_program
 from bench.ratio import AgainstGoal, run_command
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
@@ -119,15 +121,38 @@ def send(producer: KafkaProducer, kind: str, partitions: int) -> None:
     producer.flush()
 
 
+def beside_older(commit: str) -> Iterator[AgainstGoal]:
+    """Both at the same broker, over the same window."""
+    with Sandbox(SPEC) as sandbox, tempfile.TemporaryDirectory() as folder:
+        producer = KafkaProducer(bootstrap_servers=sandbox.admin_servers, linger_ms=50, batch_size=4096)
+        fill(sandbox, producer)
+        older = running_guard(sandbox, "older", older_program(commit, Path(folder)))
+        with older as theirs, running_guard(sandbox) as ours:
+            wait_for(lambda: is_complete(theirs.metrics()) and is_complete(ours.metrics()))
+            before, begin = [each.cpu_seconds() for each in (theirs, ours)], time.monotonic()
+            for number in range(1, int(WINDOW / SCRAPE_INTERVAL) + 1):
+                send(producer, "plain", PLAIN_TOPICS * PARTITIONS_PER_TOPIC)
+                send(producer, "tiered", ROLLING)
+                for each in (theirs, ours):
+                    each.metrics()
+                time.sleep(max(begin + number * SCRAPE_INTERVAL - time.monotonic(), 0))
+            seconds = time.monotonic() - begin
+            for name, each, then in zip((commit, "today"), (theirs, ours), before, strict=True):
+                used = 100 * (each.cpu_seconds() - then) / seconds
+                yield AgainstGoal(what=f"{name}: CPU over {seconds:.0f} s", unit="% of a core", ours=used)
+                yield AgainstGoal(what=f"{name}: resident memory", unit="MB", ours=each.resident_megabytes())
+        producer.close()
+
+
 @contextmanager
-def running_guard(sandbox: Sandbox) -> Iterator[Guard]:
+def running_guard(sandbox: Sandbox, name: str = "guard", program: Sequence[str] = BRIMLINE) -> Iterator[Guard]:
     """Its configuration is the broker's own file; only the port and what is published are ours."""
     own = sandbox.broker(1).node.server_properties
-    path = own.with_name("guard.properties")
+    path = own.with_name(f"{name}.properties")
     added = "brimline.metrics.port=0\nbrimline.metrics.publish=all\nbrimline.log.format=json\n"
-    added += f"brimline.state.dir={own.with_name('brimline-state')}\n"
+    added += f"brimline.state.dir={own.with_name(f'{name}-state')}\n"
     sandbox.outside(path).write_text(sandbox.outside(own).read_text() + added)
-    command = [sys.executable, "-m", "brimline.cli", "guard", "--config", str(path)]
+    command = [*program, "guard", "--config", str(path)]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(sandbox.inside(command), stderr=log)
         try:
@@ -213,5 +238,5 @@ def wait_for(condition: Callable[[], bool], seconds: float = 300) -> None:
 
 
 if __name__ == "__main__":
-    for figure in figures():
+    for figure in beside_older(sys.argv[1]) if sys.argv[1:] else figures():
         print(figure.row(), flush=True)

@@ -2,31 +2,36 @@
 written down the other reads, or refuses in one sentence.
 
 The older code is that of a commit of this very repository, unpacked into a folder and run by today's Python: once the
-last before fences judged every Produce, and once the one before today's.
+last before fences judged every Produce, and once the one before today's. The last one without a reserve is upgraded.
 """
 
 import io
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
 
+from brimline.model import Bytes
 from brimline.sandbox import Sandbox
-from tests.integration.cluster import brimline, brimline_inside
+from tests.integration.cluster import brimline, brimline_inside, produce
 from tests.integration.full_disks import (
     BY_PERCENT,
     KAFKA_STORAGE_ERROR,
+    MIB,
     NO_LIMIT,
     SECOND,
     STORED,
+    admin_client,
     clean_up,
     create_topic_in,
     end_offset,
@@ -45,6 +50,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.long, LONGER]
 
 ROOT = Path(__file__).parents[2]
 COMMITS = ("8ef4b7c", "HEAD^")
+BEFORE_RESERVES = "2f40139"
 ALWAYS_FULL = {"disk.max.used.percent": "100", "disk.min.free.bytes": str(1 << 50), "brimline.cordon": "false"}
 """A guard that is killed would leave a cordon, and no topic would be put there again."""
 
@@ -62,8 +68,16 @@ TODAY = Version(name="today", program=BRIMLINE)
 
 @pytest.fixture(scope="module", params=COMMITS)
 def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Version:
-    commit = str(request.param)
-    source = unpacked(commit, tmp_path_factory.mktemp("older")) / "src"
+    return version_of(str(request.param), tmp_path_factory.mktemp("older"))
+
+
+@pytest.fixture(scope="module")
+def before_reserves(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    return version_of(BEFORE_RESERVES, tmp_path_factory.mktemp("before-reserves"))
+
+
+def version_of(commit: str, folder: Path) -> Version:
+    source = unpacked(commit, folder) / "src"
     on_path = ("env", f"PYTHONPATH={source}", sys.executable)
     where = subprocess.check_output([*on_path, "-c", "import brimline; print(brimline.__file__)"], text=True)
     assert Path(where).is_relative_to(source), f"{where} is not the older one"
@@ -216,6 +230,88 @@ def test_a_gateway_finds_what_the_other_version_has_fenced_and_refused(
     assert held == swapped.state()["sequences"]["held"] or "recreated" in told or "made anew" in told
     swapped.stop()
     assert services.gateway(before, NO_LIMIT).fenced() == set()
+
+
+def test_an_upgrade_fences_nothing_that_was_not_fenced_and_can_be_taken_back(
+    sandbox: Sandbox, services: Services, before_reserves: Version
+) -> None:
+    """The second disk has less room than the cleaner may still need there, and more than both limits of the KIP."""
+    _, second = sandbox.broker(1).log_dirs
+    create_topic_in(sandbox, "keyed", second, config={"cleanup.policy": "compact"})
+    create_topic_in(sandbox, "orders", second)
+    produce(sandbox, "keyed", megabytes=20, keyed=True)
+    sandbox.fill(second, leave_free=Bytes(30 * MIB))
+
+    def said() -> list[int]:
+        with raw_producer(sandbox.bootstrap_servers) as client:
+            return codes(client, "orders", 0)
+
+    run_until(services, before_reserves, {}, lambda: said() == [STORED])
+
+    running, watching = services.gateway(TODAY), services.guard(TODAY)
+
+    def pending() -> dict[str, float]:
+        return watching.samples("brimline_reserve_pending")
+
+    eventually(lambda: pending().get(f'log_dir="{second}"') == 1)
+    found = brimline_inside(
+        sandbox, "doctor", "--config", str(write_guard_config(sandbox, {})), "--output", "json", program=TODAY.program
+    )
+    assert (running.fenced(), said()) == (set(), [STORED])
+    assert "brimline.disk.reserve=on" in found.stdout
+    assert str(second) in found.stdout
+
+    confirm(sandbox, running, watching)
+    eventually(lambda: {fence["cause"] for fence in running.state()["fences"]} == {"full", "guard"})
+    assert (running.fenced(), said()) == ({SECOND}, [KAFKA_STORAGE_ERROR])
+    eventually(lambda: set(pending().values()) == {0})
+    eventually(lambda: own_ratio(sandbox) == 1)
+    running.stop()
+    watching.process.terminate()
+    watching.process.wait(PATIENCE_SECONDS)
+
+    # Back, as it is: the reserve is forgotten, what was borrowed stays
+    run_until(services, before_reserves, {}, lambda: said() == [STORED])
+    assert own_ratio(sandbox) == 1
+
+    # What was borrowed is given back first, as docs/reserve.md says
+    giving_back = {"brimline.disk.reserve": "on", "brimline.cleaner.hold": "false"}
+    run_until(services, TODAY, giving_back, lambda: own_ratio(sandbox) is None)
+    run_until(services, before_reserves, {}, lambda: said() == [STORED])
+
+
+def run_until(services: Services, version: Version, keys: dict[str, str], when: Callable[[], bool]) -> None:
+    """Gateway and guard of one version, from when both run until ``when``."""
+    running, watching = (
+        services.gateway(version, {**BY_PERCENT, **keys}),
+        services.guard(version, {**BY_PERCENT, **keys}),
+    )
+    eventually(lambda: watching.state()["gateway"]["up"])
+    eventually(when)
+    running.stop()
+    watching.process.terminate()
+    watching.process.wait(PATIENCE_SECONDS)
+    assert {"error", "critical"}.isdisjoint(line["level"] for line in (*running.said(), *watching.said()))
+
+
+def write_guard_config(sandbox: Sandbox, keys: dict[str, str]) -> Path:
+    return write_config(sandbox, {**ENFORCING, "brimline.state.dir": str(state_dir(sandbox)), **BY_PERCENT, **keys})
+
+
+def confirm(sandbox: Sandbox, running: RunningGateway, watching: RunningGuard) -> None:
+    keys = {"brimline.disk.reserve": "on"}
+    write_guard_config(sandbox, keys)
+    write_gateway_config(sandbox, {**ENFORCING, **BY_PERCENT, **keys})
+    for process in (running.process, watching.process):
+        process.send_signal(signal.SIGHUP)
+
+
+def own_ratio(sandbox: Sandbox) -> float | None:
+    """``log.cleaner.min.cleanable.ratio`` of the broker, where it is not the default."""
+    with admin_client(sandbox) as client:
+        found = client.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")])["broker"]["1"]
+    entry = found.get("log.cleaner.min.cleanable.ratio")
+    return None if entry is None else float(entry["value"])
 
 
 def test_a_pause_of_one_version_stops_the_other(sandbox: Sandbox, older: Version, tmp_path: Path) -> None:

@@ -103,14 +103,14 @@ class WritersLook:
         self._known = _Known()
         self._rates = AppendRates()
         self._measured_at: float | None = None
+        self._listed: dict[str, tuple[list[str], dict[str, str]]] = {}
         self.failure: Failure | None = None
         self.took = 0.0
         """Seconds that the last look took here, without waiting for the broker."""
 
     def look(self, volumes: Sequence[VolumeStatus]) -> dict[tuple[str, ...], UnfencedWriters]:
         """By the log dirs of each volume. Empty until the broker has answered once."""
-        folders = {path: folder_names(path) for volume in volumes for path in volume.log_dirs}
-        partitions = {path: _partitions(names) for path, names in folders.items()}
+        partitions = {path: self._partitions_in(path) for volume in volumes for path in volume.log_dirs}
         self._ask({topic for found in partitions.values() for topic in found.values()})
         if self._known.cleaner is None:
             return {}
@@ -125,6 +125,13 @@ class WritersLook:
 
     def close(self) -> None:
         self._client.close()
+
+    def _partitions_in(self, log_dir: str) -> dict[str, str]:
+        """Names that did not change are not read again: thousands of them, every second."""
+        names = folder_names(log_dir)
+        if log_dir not in self._listed or self._listed[log_dir][0] != names:
+            self._listed[log_dir] = (names, _partitions(names))
+        return self._listed[log_dir][1]
 
     def _ask(self, topics: Collection[str]) -> None:
         known, now = self._known, self._seconds()
@@ -152,11 +159,11 @@ class WritersLook:
         compacted, state_logs = [], []
         for log_dir in log_dirs:
             for name, topic in partitions[log_dir].items():
-                folder = os.path.join(log_dir, name)  # noqa: PTH118 (thousands of them)
                 rules = self._known.topics.get(topic, _UNKNOWN)
                 is_state = topic in STATE_TOPICS
                 if rules is None and topic != SHARE_STATE:
                     continue
+                folder = os.path.join(log_dir, name)  # noqa: PTH118 (thousands of them)
                 size = log_size(folder)
                 if rules is not None and settings.is_enabled:
                     delay = STATE_DELETE_DELAY if is_state and can_be_held else rules.delete_delay
