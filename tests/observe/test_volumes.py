@@ -31,6 +31,18 @@ def test_usable_is_what_others_than_root_may_still_write(tmp_path: Path, monkeyp
     assert (reading.total_bytes, reading.usable_bytes, reading.reserved_bytes) == (512_000, 128_000, 25_600)
 
 
+@pytest.mark.parametrize(("files", "left", "found"), [(1000, 7, (1000, 7)), (0, 0, (None, None))])
+def test_inodes_are_unknown_where_the_file_system_counts_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, left: int, found: tuple[int | None, int | None]
+) -> None:
+    facts = os.statvfs_result((4096, 512, 1000, 300, 250, files, left, left, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: facts)
+
+    reading = look_at(str(tmp_path), None, NOW, 1.0)
+
+    assert (reading.total_files, reading.usable_files) == found
+
+
 def test_a_folder_that_is_not_there_is_gone(tmp_path: Path) -> None:
     reading = look_at(str(tmp_path / "missing"), "8:1", NOW, 1.0)
 

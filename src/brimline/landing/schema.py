@@ -84,6 +84,10 @@ SECTIONS: Mapping[str, pa.Schema] = {
             _added("only_curable", pa.bool_()),
             _added("yields_at_reserve", pa.bool_()),
             _added("max_percent_per_cycle", pa.int32()),
+            _added("total_files", pa.int64()),
+            _added("usable_files", pa.int64()),
+            _added("reserve_bytes", pa.int64()),
+            _added("fewest_files", pa.int64()),
         ]
     ),
     # A row per topic that the broker holds a folder or a replica of.

@@ -108,8 +108,15 @@ OF_LOG_TABLE = (
     "other_bytes",
 )
 OF_SEGMENT_TABLE = ("base_offset", "log_bytes", "allocated_bytes", "newest_timestamp_ms", "modified_ns")
-_NUMBERS_OF_VOLUME = ("total_bytes", "usable_bytes", "observed_at_ms")
-_NUMBERS_OF_LIMITS = ("max_used_percent", "min_free_bytes", "release_margin_percent")
+_NUMBERS_OF_VOLUME = ("total_bytes", "usable_bytes", "total_files", "usable_files", "observed_at_ms")
+_NUMBERS_OF_LIMITS = {
+    "max_used_percent": "max_used_percent",
+    "min_free_bytes": "min_free_bytes",
+    "release_margin_percent": "release_margin_percent",
+    "reserve_bytes": "reserve",
+    "fewest_files": "min_free_files",
+}
+"""Column → member."""
 NUMBERS_OF_POLICY = (
     "ceiling_percent",
     "min_retention_ms",
@@ -143,6 +150,8 @@ class VolumeRow:
     device: str
     total_bytes: Bytes | None
     usable_bytes: Bytes | None
+    total_files: int | None = None
+    usable_files: int | None = None
     failure: str | None = None
     state: str | None = None
     limits: DiskLimits | None = None
@@ -223,8 +232,8 @@ def _volumes(rows: Sequence[VolumeRow]) -> Columns:
         "device": [row.device for row in rows],
         **{name: _optional([getattr(row, name) for row in rows]) for name in _NUMBERS_OF_VOLUME},
         **{
-            name: _optional([None if row.limits is None else getattr(row.limits, name) for row in rows])
-            for name in _NUMBERS_OF_LIMITS
+            name: _optional([None if row.limits is None else getattr(row.limits, member) for row in rows])
+            for name, member in _NUMBERS_OF_LIMITS.items()
         },
         "failure": [row.failure for row in rows],
         "state": [row.state for row in rows],

@@ -228,7 +228,7 @@ def _volume(key: _Key, rows: Sequence[_Row], forecast: _Row | None) -> ShownVolu
         broker=broker,
         device=device,
         log_dirs=tuple(sorted(each[c.LOG_DIR] for each in rows)),
-        state="filling" if is_filling else row[c.STATE] if row[c.STATE] in ("ok", "full") else "unknown",
+        state="filling" if is_filling else row[c.STATE] if row[c.STATE] in ("ok", "full", "offline") else "unknown",
         why=_why(row, forecast),
         used_percent=row[c.USED_PERCENT],
         total_bytes=total,

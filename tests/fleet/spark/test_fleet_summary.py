@@ -20,8 +20,9 @@ SCHEMAS = {**GOLD, **BRONZE}
 def volume(**said: object) -> Row:
     known = {"cluster_id": "c", "broker_id": 1, "log_dir": "/a", "device": "8:1", "state": "ok", "is_stale": False}
     limits = {"max_used_percent": 90, "min_free_bytes": 0, "release_margin_percent": 0, "ceiling_percent": 100}
+    reserve = {"reserve_bytes": 0, "fewest_files": 0}
     whence = {"limits_from": "guard", "taken_at": NOW, "source": "guard", "age_seconds": 0, "is_offline": False}
-    return {**known, **limits, **whence, **said}
+    return {**known, **limits, **reserve, **whence, **said}
 
 
 def plan(**said: object) -> Row:
@@ -40,7 +41,8 @@ def found(spark: SparkSession) -> dict[str | None, Any]:
             volume(total_bytes=1000, usable_bytes=400, used_bytes=600, used_percent=60.0, days_to_fence=9.0),
             volume(log_dir="/b", total_bytes=1000, usable_bytes=400, used_bytes=600, used_percent=60.0, state="full"),
             volume(broker_id=2, total_bytes=3000, usable_bytes=300, used_bytes=2700, used_percent=90.0, is_stale=True),
-            volume(broker_id=2, log_dir="/c", device="8:2", state="unknown", is_offline=True, is_stale=True),
+            volume(broker_id=2, log_dir="/c", device="8:2", state="offline", is_offline=True, is_stale=True),
+            volume(broker_id=2, log_dir="/d", device="8:3", state="unknown", is_stale=True),
             volume(broker_id=3, device=None, days_to_fence=2.0, used_percent=1.0),
             volume(cluster_id="dark", state="unknown"),
         ],
@@ -70,7 +72,7 @@ def test_every_cluster_has_one_row(found: dict[str | None, Any]) -> None:
 def test_log_dirs_are_counted_by_state_and_devices_once(found: dict[str | None, Any]) -> None:
     row = found["c"]
 
-    assert (row.brokers, row.stale_brokers, row.log_dirs, row.devices) == (3, 1, 5, 4)
+    assert (row.brokers, row.stale_brokers, row.log_dirs, row.devices) == (3, 1, 6, 5)
     assert (row.ok_log_dirs, row.full_log_dirs, row.unknown_log_dirs, row.offline_log_dirs) == (3, 1, 1, 1)
     assert (row.total_bytes, row.usable_bytes, row.used_bytes, row.used_percent) == (4000, 700, 3300, 82.5)
 

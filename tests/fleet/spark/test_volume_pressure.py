@@ -30,11 +30,12 @@ def pressure(spark: SparkSession, newest: list[Row], history: list[Row]) -> dict
 
 
 def test_states_and_distances_are_those_of_the_guards_rule(spark: SparkSession) -> None:
-    """Every combination at the edges of both limits and of the margin, and sizes that 64 bits do not multiply."""
+    """Every combination at the edges of all limits and of the margin, and sizes that 64 bits do not multiply."""
     spaces = [(1000, usable) for usable in (0, 50, 99, 100, 101, 149, 150, 151, 1000, 1200)]
     spaces += [(0, 0), (LARGEST, LARGEST // 10), (LARGEST, 5)]
     limits = [(90, 0, 0), (90, 100, 5), (100, 100, 5), (100, 0, 0), (0, 1, 0), (90, 150, 10)]
-    cases = list(product(spaces, limits, ("ok", "full", None)))
+    reserves = [(None, None), (100, None), (LARGEST, 10), (None, 10), (100, 11)]
+    cases = list(product(spaces, limits, ("ok", "full", None), reserves))
     rows = [
         volume(
             snapshot(),
@@ -45,15 +46,26 @@ def test_states_and_distances_are_those_of_the_guards_rule(spark: SparkSession) 
             min_free_bytes=free,
             release_margin_percent=margin,
             state=was,
+            reserve_bytes=reserve,
+            total_files=100,
+            usable_files=10,
+            fewest_files=fewest,
         )
-        for number, ((total, usable), (percent, free, margin), was) in enumerate(cases)
+        for number, ((total, usable), (percent, free, margin), was, (reserve, fewest)) in enumerate(cases)
     ]
 
     found = pressure(spark, rows, [])
 
-    for number, ((total, usable), (percent, free, margin), was) in enumerate(cases):
-        row, space = found[f"/{number}"], Space(total=Bytes(total), usable=Bytes(usable))
-        rule = DiskLimits(max_used_percent=percent, min_free_bytes=Bytes(free), release_margin_percent=margin)
+    for number, ((total, usable), (percent, free, margin), was, (reserve, fewest)) in enumerate(cases):
+        row = found[f"/{number}"]
+        space = Space(total=Bytes(total), usable=Bytes(usable), total_files=100, usable_files=10)
+        rule = DiskLimits(
+            max_used_percent=percent,
+            min_free_bytes=Bytes(free),
+            release_margin_percent=margin,
+            reserve=Bytes(reserve or 0),
+            min_free_files=fewest or 0,
+        )
         assert row.state == next_state(DiskState(was or "ok"), space, rule).value, cases[number]
         assert row.bytes_to_fence == bytes_to_limit(space, rule), cases[number]
         assert (row.breaches or "") == ", ".join(breach.value for breach in breaches(space, rule))
@@ -73,6 +85,9 @@ def found(spark: SparkSession) -> dict[str, Any]:
             failure="input/output error",
             state="unknown",
         ),
+        volume(snapshot(), log_dir="/offline", state="offline", is_offline=True),
+        volume(collected, log_dir="/offline-collected", state=None, is_offline=True, **SILENT),
+        volume(snapshot(), log_dir="/hung-before", state="unknown", total_bytes=None, is_offline=True),
         volume(snapshot(1, minutes_ago(15)), log_dir="/fresh"),
         volume(snapshot(2, minutes_ago(15.1)), log_dir="/stale"),
         volume(snapshot(3, NOW + timedelta(seconds=5)), log_dir="/ahead"),
@@ -98,6 +113,18 @@ def test_what_cannot_be_read_is_unknown_and_has_no_figure(found: dict[str, Any])
 
     assert (row.state, row.guard_state, row.failure) == ("unknown", "unknown", "input/output error")
     assert (row.used_percent, row.used_bytes, row.bytes_to_fence, row.days_to_fence) == (None, None, None, None)
+
+
+def test_offline_is_what_the_broker_says_and_not_a_disk_that_hung_for_a_guard_of_before(found: dict[str, Any]) -> None:
+    names = ("/offline", "/offline-collected", "/hung-before")
+
+    assert [found[name].state for name in names] == ["offline", "offline", "unknown"]
+
+
+def test_inodes_and_the_reserve_of_guards_of_before_are_unknown_and_none(found: dict[str, Any]) -> None:
+    row = found["/fresh"]
+
+    assert (row.total_files, row.usable_files, row.reserve_bytes, row.fewest_files) == (None, None, 0, 0)
 
 
 def test_a_silent_broker_is_stale_and_keeps_its_last_word(found: dict[str, Any]) -> None:

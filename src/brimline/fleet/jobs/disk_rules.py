@@ -56,10 +56,11 @@ def used_percent() -> Column:
 
 def state() -> Column:
     is_unknown = F.col(c.USED_BYTES).isNull()
-    is_breached = _breaches_percent() | _breaches_bytes()
+    is_breached = _breaches_percent() | _breaches_bytes() | _breaches_reserve() | _breaches_inodes()
     is_held = (F.col(c.GUARD_STATE) == DiskState.FULL.value) & ~_is_released()
     return (
-        F.when(is_unknown, DiskState.UNKNOWN.value)
+        F.when(_is_offline(), DiskState.OFFLINE.value)
+        .when(is_unknown, DiskState.UNKNOWN.value)
         .when(is_breached | F.coalesce(is_held, F.lit(False)), DiskState.FULL.value)  # noqa: FBT003 - a literal column
         .otherwise(DiskState.OK.value)
     )
@@ -71,6 +72,8 @@ def breaches() -> Column:
         ", ",
         F.when(_breaches_percent(), Breach.MAX_USED_PERCENT.value),
         F.when(_breaches_bytes(), Breach.MIN_FREE_BYTES.value),
+        F.when(_breaches_reserve() & ~_breaches_bytes(), Breach.RESERVE.value),
+        F.when(_breaches_inodes(), Breach.INODES.value),
     )
     return F.nullif(names, F.lit(""))
 
@@ -79,7 +82,12 @@ def bytes_to_fence() -> Column:
     """How much may still be written before the nearer limit; null without a limit and for an unknown volume."""
     by_percent = share_of(F.col(c.TOTAL_BYTES), F.col(c.MAX_USED_PERCENT)) - F.col(c.USED_BYTES)
     by_bytes = F.col(c.USABLE_BYTES) - F.col(c.MIN_FREE_BYTES)
-    return F.least(F.when(~_percent_is_off(), by_percent), F.when(~_bytes_is_off(), by_bytes))
+    by_reserve = F.col(c.USABLE_BYTES) - F.col(c.RESERVE_BYTES)
+    return F.least(
+        F.when(~_percent_is_off(), by_percent),
+        F.when(~_bytes_is_off(), by_bytes),
+        F.when(_has_reserve(), by_reserve),
+    )
 
 
 def bytes_to_ceiling() -> Column:
@@ -116,9 +124,31 @@ def _breaches_bytes() -> Column:
     return F.col(c.USABLE_BYTES) < F.col(c.MIN_FREE_BYTES)
 
 
+def _has_reserve() -> Column:
+    """It counts only where one of the operator's own limits does."""
+    return (F.col(c.RESERVE_BYTES) > 0) & ~(_percent_is_off() & _bytes_is_off())
+
+
+def _breaches_reserve() -> Column:
+    return _has_reserve() & (F.col(c.USABLE_BYTES) < F.col(c.RESERVE_BYTES))
+
+
+def _breaches_inodes() -> Column:
+    return F.coalesce(F.col(c.USABLE_FILES) < F.col(c.FEWEST_FILES), F.lit(False))  # noqa: FBT003 - a literal column
+
+
+def _is_offline() -> Column:
+    """By the broker's word. Guards of before called a disk that hung offline, too, and its state unknown."""
+    guard = F.coalesce(F.col(c.GUARD_STATE), F.lit(""))
+    return (guard == DiskState.OFFLINE.value) | (F.col(c.IS_OFFLINE) & (guard != DiskState.UNKNOWN.value))
+
+
 def _is_released() -> Column:
     total, usable, used = (wide(F.col(name)) for name in (c.TOTAL_BYTES, c.USABLE_BYTES, c.USED_BYTES))
     margin = wide(F.col(c.RELEASE_MARGIN_PERCENT)) * total
     percent_holds = _percent_is_off() | (used * 100 + margin <= wide(F.col(c.MAX_USED_PERCENT)) * total)
     bytes_hold = _bytes_is_off() | (usable * 100 >= wide(F.col(c.MIN_FREE_BYTES)) * 100 + margin)
-    return percent_holds & bytes_hold
+    reserve_holds = ~_has_reserve() | (usable * 100 >= wide(F.col(c.RESERVE_BYTES)) * 100 + margin)
+    files, fewest = wide(F.col(c.USABLE_FILES)), wide(F.col(c.FEWEST_FILES))
+    files_hold = files.isNull() | (files * 100 >= fewest * (F.col(c.RELEASE_MARGIN_PERCENT) + 100))
+    return percent_holds & bytes_hold & reserve_holds & files_hold

@@ -97,7 +97,7 @@ def of_devices(volume_pressure: DataFrame) -> DataFrame:
         F.count_if(F.col(c.STATE) == DiskState.OK.value).alias(c.OK_LOG_DIRS),
         F.count_if(F.col(c.STATE) == DiskState.FULL.value).alias(c.FULL_LOG_DIRS),
         F.count_if(F.col(c.STATE) == DiskState.UNKNOWN.value).alias(c.UNKNOWN_LOG_DIRS),
-        F.count_if(c.IS_OFFLINE).alias(c.OFFLINE_LOG_DIRS),
+        F.count_if(F.col(c.STATE) == DiskState.OFFLINE.value).alias(c.OFFLINE_LOG_DIRS),
         F.max(c.TOTAL_BYTES).alias(c.TOTAL_BYTES),
         F.min(c.USABLE_BYTES).alias(c.USABLE_BYTES),
         F.max(c.USED_BYTES).alias(c.USED_BYTES),

@@ -1,7 +1,8 @@
 """KIP-827 and KIP-1201 for a fleet: how full is every log dir's volume, in which state, and when does it reach a limit?
 
-**Invariant.** The state is what the guard says of the same reading by the same limits (``disk_rules``). A volume that
-cannot be read is ``unknown`` and has no percentage; a broker that is silent keeps its last row, marked as stale.
+**Invariant.** The state is what the guard says of the same reading by the same limits (``disk_rules``), but ``offline``
+where the broker says so. A volume that cannot be read is ``unknown`` and has no percentage; a broker that is silent
+keeps its last row, marked as stale.
 
 Limits are those of the newest snapshot that has some; ``limits_from`` says ``default`` where no guard ever told any.
 
@@ -29,6 +30,8 @@ _DEFAULT_LIMITS = {
     c.MIN_FREE_BYTES: int(_DEFAULTS.min_free_bytes),
     c.RELEASE_MARGIN_PERCENT: _DEFAULTS.release_margin_percent,
     c.CEILING_PERCENT: CEILING_OFF,
+    c.RESERVE_BYTES: int(_DEFAULTS.reserve),
+    c.FEWEST_FILES: _DEFAULTS.min_free_files,
 }
 
 

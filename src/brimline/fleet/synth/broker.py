@@ -158,7 +158,10 @@ class SynthBroker:
             "total_bytes": [None if space is None else space.total for space in spaces],
             "usable_bytes": [None if space is None else space.usable for space in spaces],
             "failure": [None if failure is None else _sentence(is_offline=failure.is_offline) for failure in failures],
-            "state": [next_state(DiskState.OK, space, LIMITS).value for space in spaces],
+            "state": [
+                (DiskState.OFFLINE if failure and failure.is_offline else next_state(DiskState.OK, space, LIMITS)).value
+                for space, failure in zip(spaces, failures, strict=True)
+            ],
             "max_used_percent": [LIMITS.max_used_percent] * spec.log_dirs,
             "min_free_bytes": [LIMITS.min_free_bytes] * spec.log_dirs,
             "release_margin_percent": [LIMITS.release_margin_percent] * spec.log_dirs,

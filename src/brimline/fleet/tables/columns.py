@@ -30,6 +30,10 @@ PROTECTED_TOPICS = "protected_topics"
 FUTURE_TOLERANCE_MS = "future_tolerance_ms"
 OBSERVED_AT_MS = "observed_at_ms"
 IS_OFFLINE = "is_offline"
+TOTAL_FILES = "total_files"
+USABLE_FILES = "usable_files"
+RESERVE_BYTES = "reserve_bytes"
+FEWEST_FILES = "fewest_files"
 
 # topic_configs
 TOPIC = "topic"

@@ -20,7 +20,7 @@ _FACTS = {
     c.TOTAL_BYTES: "size of the volume",
     c.USABLE_BYTES: "what Kafka may still write to the volume",
     c.FAILURE: "why the volume could not be read",
-    c.STATE: "ok, full or unknown, by the limits",
+    c.STATE: "offline by the broker's word, else ok, full or unknown, by the limits",
     c.MAX_USED_PERCENT: "disk.max.used.percent; 100 is off",
     c.MIN_FREE_BYTES: "disk.min.free.bytes; 0 is off",
     c.RELEASE_MARGIN_PERCENT: "how far below its limit a full disk must be to be ok again",
@@ -32,6 +32,10 @@ _FACTS = {
     c.FUTURE_TOLERANCE_MS: "how far ahead a record's timestamp may be and still count",
     c.OBSERVED_AT_MS: "when the volume was read, in ms since 1970",
     c.IS_OFFLINE: "the broker has taken the log dir offline",
+    c.TOTAL_FILES: "inodes of the volume; null: unknown, or not counted by the file system",
+    c.USABLE_FILES: "inodes that are left",
+    c.RESERVE_BYTES: "usable bytes kept for what Kafka may write after the fence; 0: none, or not in force",
+    c.FEWEST_FILES: "with fewer inodes left it is full; 0: no such limit",
     c.TOPIC: "the topic's name",
     c.TOPIC_ID: "the topic's id; null: unknown",
     c.IS_KNOWN: "the topic's configuration could be read",
@@ -152,7 +156,7 @@ _ANSWERS = {
     c.OK_LOG_DIRS: "log dirs in state ok",
     c.FULL_LOG_DIRS: "log dirs in state full",
     c.UNKNOWN_LOG_DIRS: "log dirs in state unknown",
-    c.OFFLINE_LOG_DIRS: "log dirs that are offline",
+    c.OFFLINE_LOG_DIRS: "log dirs in state offline",
     c.WORST_BROKER_ID: "broker of the fullest volume",
     c.WORST_LOG_DIR: "log dir of the fullest volume",
     c.WORST_USED_PERCENT: "how full it is, in percent",
@@ -190,7 +194,7 @@ _IN_TABLE = {
     (Table.TIER_OVERLAP, c.TAKEN_AT): "the oldest of the snapshots that the row is made from",
     (Table.RETENTION_PRESSURE, c.LOCAL_RETENTION_BYTES): "local.retention.bytes as it applies",
     (Table.RECLAIM_PLAN, c.FAILURE): "why no plan could be made for the broker",
-    (Table.VOLUMES, c.STATE): "the guard's state of the disk: ok, full or unknown",
+    (Table.VOLUMES, c.STATE): "the guard's state of the log dir: ok, full, offline or unknown",
 }
 _SNAPSHOT = (c.CLUSTER_ID, c.BROKER_ID, c.SNAPSHOT_ID)
 KEYS: Mapping[Table, tuple[str, ...]] = {

@@ -35,9 +35,13 @@ VOLUME_PRESSURE = StructType(
         maybe(c.GUARD_STATE, STRING),
         maybe(c.FAILURE, STRING),
         maybe(c.IS_OFFLINE, BOOL),
+        maybe(c.TOTAL_FILES, LONG),
+        maybe(c.USABLE_FILES, LONG),
         known(c.MAX_USED_PERCENT, INT),
         known(c.MIN_FREE_BYTES, LONG),
         known(c.RELEASE_MARGIN_PERCENT, INT),
+        known(c.RESERVE_BYTES, LONG),
+        known(c.FEWEST_FILES, LONG),
         known(c.CEILING_PERCENT, INT),
         # guard | default
         known(c.LIMITS_FROM, STRING),

@@ -69,6 +69,11 @@ VOLUMES = StructType(
         maybe(c.FUTURE_TOLERANCE_MS, LONG),
         maybe(c.OBSERVED_AT_MS, LONG),
         known(c.IS_OFFLINE, BOOL),
+        # Null in files of before
+        maybe(c.TOTAL_FILES, LONG),
+        maybe(c.USABLE_FILES, LONG),
+        maybe(c.RESERVE_BYTES, LONG),
+        maybe(c.FEWEST_FILES, LONG),
     ]
 )
 
@@ -191,7 +196,7 @@ BRONZE = {
 }
 
 NOT_NEGATIVE = {
-    Table.VOLUMES: (c.TOTAL_BYTES, c.USABLE_BYTES),
+    Table.VOLUMES: (c.TOTAL_BYTES, c.USABLE_BYTES, c.TOTAL_FILES, c.USABLE_FILES),
     Table.REPLICAS: (
         *(c.SEGMENTS, c.DELETED_BYTES, c.FOREIGN_BYTES, c.OTHER_BYTES, c.SIZE_BYTES, c.REMOTE_BYTES),
         c.BYTES_PERCENT,

@@ -47,9 +47,11 @@ def _surveyed_volumes(survey: Survey, disks: DiskReport) -> Iterator[VolumeRow]:
                 device=volume.device,
                 total_bytes=volume.total_bytes,
                 usable_bytes=volume.usable_bytes,
+                total_files=volume.total_files,
+                usable_files=volume.usable_files,
                 failure=None if volume.failure is None else volume.failure.message,
-                state=status[path].state.value if path in status else None,
-                limits=disks.limits,
+                state=status[path].state_of(path).value if path in status else None,
+                limits=status[path].limits if path in status else disks.limits,
                 policy=device.policy,
                 observed_at_ms=device.now_ms,
                 is_offline=path not in described or described[path].error is not None,
@@ -66,9 +68,9 @@ def _other_volumes(survey: Survey, disks: DiskReport) -> Iterator[VolumeRow]:
                 total_bytes=volume.reading.total_bytes,
                 usable_bytes=volume.reading.usable_bytes,
                 failure="not scanned" if volume.reading.failure is None else volume.reading.failure.message,
-                state=volume.state.value,
-                limits=disks.limits,
-                is_offline=True,
+                state=volume.state_of(path).value,
+                limits=volume.limits,
+                is_offline=path in volume.offline,
             )
 
 
