@@ -5,7 +5,7 @@ from brimline.decide.cordon import OwnLogDir, log_dirs_to_cordon
 from brimline.decide.disk_state import DiskState
 from brimline.model import Bytes
 
-OK, FULL, UNKNOWN = DiskState.OK, DiskState.FULL, DiskState.UNKNOWN
+OK, FULL, UNKNOWN, OFFLINE = DiskState.OK, DiskState.FULL, DiskState.UNKNOWN, DiskState.OFFLINE
 
 
 def log_dir(path: str, state: DiskState, usable: int = 100) -> OwnLogDir:
@@ -24,6 +24,11 @@ def test_what_is_full_is_cordoned_and_what_has_room_is_not() -> None:
 def test_what_cannot_be_watched_stays_as_it_is() -> None:
     assert decided(log_dir("a", UNKNOWN), log_dir("b", OK), ours="a") == {"a"}
     assert decided(log_dir("a", UNKNOWN), log_dir("b", OK)) == set()
+
+
+def test_what_the_broker_holds_offline_stays_as_it_is_and_is_no_place_for_a_replica() -> None:
+    assert decided(log_dir("a", OFFLINE), log_dir("b", OK), ours="a") == {"a"}
+    assert decided(log_dir("a", OFFLINE, usable=9), log_dir("b", FULL), ours="ab", others_have_room=False) == {"a"}
 
 
 def test_an_operators_own_is_not_ours_to_cordon() -> None:
@@ -57,4 +62,5 @@ def test_without_others_there_is_always_a_place_unless_an_operator_closed_it(
     wanted = log_dirs_to_cordon(log_dirs, ours=ours, theirs=theirs, others_have_room=False)
 
     assert not wanted & theirs
-    assert wanted < states.keys() - theirs or not wanted
+    places = {path for path, (state, _) in states.items() if state is not DiskState.OFFLINE} - theirs
+    assert not places or places - wanted

@@ -265,3 +265,35 @@ def test_a_ballast_has_the_volume_looked_at_before_it_runs_out() -> None:
         watched.look(after=60)
 
     assert [watched.task.report.volumes[0].next_look for watched in (with_ballast, without)] == [0.1, 60.0]
+
+
+def test_a_log_dir_that_the_broker_holds_offline_is_that_whatever_room_it_has() -> None:
+    watched = Watched(FakeDisks(a=50))
+    watched.look()
+    watched.task.offline = ["a"]
+    watched.disks.usable["a"] = 500
+    watched.look(after=60)
+    still = watched.states
+    watched.task.offline = []
+    watched.look(after=60)
+
+    assert still == {("a",): DiskState.OFFLINE}
+    assert [(was, now) for was, now, _ in watched.changes] == [
+        (DiskState.UNKNOWN, DiskState.FULL),
+        (DiskState.FULL, DiskState.OFFLINE),
+        (DiskState.OFFLINE, DiskState.OK),
+    ]
+
+
+def test_what_is_said_of_room_is_said_of_the_other_log_dirs_of_the_volume() -> None:
+    watched = Watched(FakeDisks(a=500, b=500))
+    watched.task.offline = ["a"]
+    watched.look(answers=2)
+    (volume,) = watched.task.report.volumes
+
+    assert (volume.state, volume.state_of("a"), volume.state_of("b")) == (
+        DiskState.OK,
+        DiskState.OFFLINE,
+        DiskState.OK,
+    )
+    assert state_sentence(volume).startswith("b has room")

@@ -116,3 +116,14 @@ def test_guard_and_gateway_have_a_journal_each(tmp_path: Path) -> None:
 
     assert read_journal(tmp_path, 1, GUARD) == ([], 0)
     assert [line.event for line in read_journal(tmp_path, 1, GATEWAY)[0]] == ["fenced"]
+
+
+def test_a_notice_is_kept_unless_it_is_fine(tmp_path: Path) -> None:
+    journal = kept(tmp_path)
+
+    journal.tell(logging.DEBUG, "notice-reserve", "fine")
+    journal.tell(logging.WARNING, "notice-held", "not so")
+    journal.write()
+
+    lines, _ = read_journal(tmp_path, 1, GUARD)
+    assert [line.event for line in lines] == ["notice-held"]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from brimline.documents.guard_state import FailureDocument, GuardState
+from brimline.documents.notices import Notice, Weight
 from brimline.documents.troubles import troubles
 from brimline.guard.client import read_state
 
@@ -82,3 +83,15 @@ def test_a_ceiling_that_cannot_be_held_holds_nothing() -> None:
     troubled = replace(state.reclaim, devices=(replace(state.reclaim.devices[0], troubled=True, state="stuck"),))
 
     assert said(replace(state, reclaim=troubled)) == ["FILLING: /a full in 10 min", "CEILING NOT HELD: /a"]
+
+
+def test_a_headline_of_a_notice_comes_before_the_disks() -> None:
+    offline = Notice(
+        feature="offline", key="/b", weight=Weight.PROBLEM, word="OFFLINE", text="it is", headline="OFFLINE: /b"
+    )
+    quiet = Notice(feature="reserve", key="pending /a", weight=Weight.WARNING, word="RESERVE", text="it is pending")
+    state = calm()
+    volumes = (replace(state.volumes[0], state="full"), replace(state.volumes[0], state="offline", log_dirs=("/b",)))
+
+    assert said(replace(state, volumes=volumes, notices=(quiet, offline))) == ["OFFLINE: /b", "FULL: /a"]
+    assert said(replace(state, notices=(quiet,))) == []

@@ -30,6 +30,7 @@ from brimline.guard.followers.shedding import SheddingReport
 from brimline.guard.gateway_link.task import GatewayReport, RefusedLately
 from brimline.guard.http import HttpRequest, HttpResponse, Pages
 from brimline.guard.moves.task import MoveReport
+from brimline.guard.offline import offline_notice
 from brimline.guard.percent.task import PercentReport, PercentTask
 from brimline.guard.percent.topic_sizes import OTHERS, TopicSize
 from brimline.metrics.board import MetricBoard
@@ -125,6 +126,17 @@ def test_status_reads_the_document(state: GuardState) -> None:
     assert "c does not exist" in text
     assert "150 %  orders-1" in text
     assert "would refuse writes (observe mode)" in text
+
+
+def test_status_shows_every_notice_with_its_way_out(state: GuardState) -> None:
+    shown = read_state(state_document(state).decode(), "http://here")
+    notices = (offline_notice("a", BrokerId(7)), replace(offline_notice("b", BrokerId(7)), word="HELD", cure=""))
+
+    lines = [str(line) for line in guard_lines(replace(shown, notices=notices), ASCII)]
+
+    assert lines[0].startswith("Broker 7  OFFLINE: a - OFFLINE: b - FULL: a")
+    assert [line[2:10] for line in lines if line[2:10] in ("OFFLINE ", "HELD    ")] == ["OFFLINE ", "HELD    "]
+    assert sum("restart broker 7" in line for line in lines) == 1
 
 
 def test_status_leads_with_a_broker_that_is_down(state: GuardState) -> None:
@@ -345,7 +357,7 @@ def test_cordoned_log_dirs_are_shown(state: GuardState) -> None:
 
     text = shown_text(replace(state, cordon=cordon))
 
-    assert "CORDON  a is full: no new replicas" in text
+    assert "CORDON  a: no new replicas" in text
     assert "CORDON  b: cordoned by an operator" in text
     assert "OPEN    c is full but not cordoned" in text
     assert "CORDON  full log dirs cannot be cordoned or reopened: late" in text

@@ -1,5 +1,7 @@
 """Which of KIP-1257's percentages are published, and how the states of volumes and gateway become numbers."""
 
+from collections.abc import Collection
+
 import pytest
 
 from brimline.act.cordon import Cordoned
@@ -121,10 +123,11 @@ def test_a_broker_that_does_not_run_leaves_no_figures_and_is_counted(published: 
     assert published.of(catalogue.ERRORS) == {("unreachable",): 1}
 
 
-def watched(published: Published, disks: FakeDisks, limits: DiskLimits) -> None:
+def watched(published: Published, disks: FakeDisks, limits: DiskLimits, offline: Collection[str] = ()) -> None:
     answers = Answers()
     settings = DiskSettings(limits=limits, pace=Pace(interval=60.0), stall_timeout=10.0)
     task = DiskTask(list(disks.usable), settings, published.clock, answers, lambda _was, _volume: None, disks.look)
+    task.offline = offline
     task.step()
     answers.wait(len(disks.usable))
     task.step()
@@ -150,6 +153,27 @@ def test_an_unknown_volume_is_not_full_and_has_no_bytes(published: Published) ->
     assert published.of(catalogue.VOLUME_USABLE) == {}
     assert states is not None
     assert states[("a", "unknown", "unknown")] == 1
+
+
+def test_a_log_dir_that_the_broker_holds_offline_is_not_ok(published: Published) -> None:
+    watched(published, FakeDisks(a=500, b=500), DiskLimits(min_free_bytes=Bytes(0)), offline=["a"])
+
+    states = published.of(catalogue.VOLUME_STATE)
+    assert states is not None
+    assert {row[::2] for row, value in states.items() if value} == {("a", "offline"), ("b", "ok")}
+
+
+def test_inodes_are_published_where_the_file_system_counts_them(published: Published) -> None:
+    disks = FakeDisks(a=500, b=500)
+    disks.device["b"] = "8:2"
+    disks.files["a"] = 7
+
+    watched(published, disks, DiskLimits(min_free_files=10))
+
+    assert published.of(catalogue.VOLUME_INODES) == {("a", "8:1"): 1000}
+    assert published.of(catalogue.VOLUME_INODES_USABLE) == {("a", "8:1"): 7}
+    assert published.of(catalogue.VOLUME_INODES_LIMIT) == {("a", "8:1"): 10}
+    assert published.of(catalogue.LOG_DIRECTORY_DISK_FULL) == {("a",): 1, ("b",): 1}
 
 
 def test_without_limits_the_distance_is_infinite(published: Published) -> None:

@@ -55,6 +55,7 @@ EMPTY: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("Partitions at their limit", "partitions"): NO_BROKER,
         ("Largest topics", "{{topic}}"): "until the broker has answered once",
         ("Growth of topics", "{{topic}}"): "until a guard has looked twice",
+        ("Reserve", "{{instance}} {{log_dir}} {{part}}"): NO_BROKER,
         ("Nearest to retention.bytes", ""): NO_BROKER,
         ("Nearest to local.retention.bytes", ""): NO_BROKER,
         ("Age of the figures", "{{instance}} percentages"): "the broker has not answered yet",
@@ -98,6 +99,7 @@ NOT_TOLD: Mapping[str, str] = {
     "brimline_follower_replicas_shed": "no follower is full",
     "brimline_interception_failed": "interception is off",
     "brimline_jmx_bridge_up": "JMX is off",
+    "brimline_notices": "the log cleaner can be held",
 }
 """Metrics that an alert asks for and that are not there, and why. All others must be: else it could never fire."""
 IN_FORCE = {

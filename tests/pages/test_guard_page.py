@@ -20,6 +20,7 @@ from brimline.documents.guard_state import (
     VolumeDocument,
 )
 from brimline.documents.history import Timeline
+from brimline.documents.notices import Notice, Weight
 from brimline.guard.client import read_state
 from brimline.pages.guard_page import by_urgency, fence_percent, guard_page
 from tests.pages.test_html import HOSTILE, Parsed
@@ -67,9 +68,11 @@ def test_disks_by_urgency() -> None:
         volume("/soon", seconds_to_limit=60.0, fill_rate_bytes_per_second=1.0),
         volume("/lost", "unknown", used_percent=None),
         volume("/full", "full", breaches=("disk.max.used.percent",)),
+        volume("/dead", "offline"),
     )
 
-    assert [each.log_dirs[0] for each in by_urgency(volumes)] == ["/full", "/lost", "/soon", "/tomorrow", "/calm"]
+    found = [each.log_dirs[0] for each in by_urgency(volumes)]
+    assert found == ["/dead", "/full", "/lost", "/soon", "/tomorrow", "/calm"]
 
 
 def test_the_worst_is_said_first(state: GuardState) -> None:
@@ -183,3 +186,26 @@ def test_every_table_is_a_list_of_blocks_on_a_telephone(state: GuardState) -> No
     page = shown(with_every_table(state))
 
     assert page.count("<table") == page.count('<table class="stack"') == 4
+
+
+def test_every_notice_is_on_the_page_with_its_cure(state: GuardState) -> None:
+    hostile = Notice(
+        feature="offline", key="/b", weight=Weight.PROBLEM, word="OFFLINE", text=f"it is {HOSTILE}", cure="restart it"
+    )
+
+    found = Parsed(shown(replace(state, notices=(hostile,))))
+    assert f"OFFLINE it is {HOSTILE}; restart it" in found.text
+
+
+def test_a_reserve_moves_the_mark_where_a_disk_is_full(state: GuardState) -> None:
+    limits = replace(state.limits, max_used_percent=99, min_free_bytes=50)
+    reserved = volume("/a", reserve_bytes=200)
+
+    assert fence_percent(volume("/a"), replace(state, limits=limits)) == 95.0
+    assert fence_percent(reserved, replace(state, limits=limits)) == 80.0
+
+
+def test_a_disk_without_inodes_says_how_many_are_left() -> None:
+    full = volume("/a", "full", breaches=("disk.min.free.bytes", "inodes"), usable_files=12)
+
+    assert full.why_full == "over disk.min.free.bytes and inodes (12 left)"

@@ -30,6 +30,8 @@ class FakeDisks:
     def __init__(self, **usable: int) -> None:
         self.total = Bytes(1000)
         self.usable = dict(usable)
+        self.files: dict[str, int] = {}
+        """Inodes left, of a thousand; of other paths they are not counted."""
         self.device = dict.fromkeys(usable, "8:1")
         self.failure: dict[str, Failure] = {}
         self.hung: dict[str, threading.Event] = {}
@@ -52,6 +54,8 @@ class FakeDisks:
             total_bytes=self.total,
             usable_bytes=Bytes(self.usable[path]),
             reserved_bytes=Bytes(0),
+            total_files=1000 if path in self.files else None,
+            usable_files=self.files.get(path),
         )
 
 

@@ -2,14 +2,14 @@
 
 **Invariant.** A log dir is cordoned while it is full, but never so that nobody in the cluster could take a new replica:
 if no other broker is known to have room, one log dir of this broker stays open, the one with the most usable space. A
-log dir that cannot be watched stays as it is, since a release needs a reading. What an operator has cordoned stays so,
-and is no place for a new replica either.
+log dir that cannot be watched, or that the broker holds offline, stays as it is, since a release needs a reading. What
+an operator has cordoned stays so, and is no place for a new replica either.
 
 Two brokers that fill at the same moment may each rely on the other and both close everything. The next look at each
 other shows it, and each opens one log dir again.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from brimline.decide.disk_state import DiskState
@@ -34,10 +34,7 @@ def log_dirs_to_cordon(
     is_open = any(
         each.state is DiskState.OK and each.path not in wanted and each.path not in theirs for each in log_dirs
     )
-    if wanted and not is_open and not others_have_room:
-        wanted.discard(_emptiest(each for each in log_dirs if each.path in wanted))
+    online = [each for each in log_dirs if each.path in wanted and each.state is not DiskState.OFFLINE]
+    if online and not is_open and not others_have_room:
+        wanted.discard(max(online, key=lambda each: (each.usable or 0, each.path)).path)
     return frozenset(wanted)
-
-
-def _emptiest(log_dirs: Iterable[OwnLogDir]) -> str:
-    return max(log_dirs, key=lambda each: (each.usable or 0, each.path)).path

@@ -99,7 +99,7 @@ class Reserves:
         is_wanted = choice == keys.ON
         return replace(
             limits,
-            reserve=found.bytes if found.is_in_force or is_wanted else Bytes(0),
+            reserve=found.bytes if (found.is_in_force or is_wanted) and not limits.are_off else Bytes(0),
             min_free_files=found.fewest_files if found.are_files_in_force or is_wanted else 0,
         )
 

@@ -13,6 +13,11 @@ def named_log_dirs(volume: VolumeStatus) -> str:
     return ", ".join(volume.log_dirs)
 
 
+def log_dirs_online(volume: VolumeStatus) -> list[str]:
+    """Room on a volume is none for a log dir that the broker holds offline."""
+    return [path for path in volume.log_dirs if path not in volume.offline]
+
+
 def how_full(volume: VolumeStatus) -> str:
     total, usable = volume.reading.total_bytes, volume.reading.usable_bytes
     if total is None or usable is None:
@@ -42,21 +47,15 @@ def why_full(volume: VolumeStatus) -> str:
     return " and ".join(words[breach] for breach in volume.breaches)
 
 
-OFFLINE = (
-    "the broker holds it offline after a disk error: nothing is read or written there until the broker is restarted"
-)
-
-
 def state_sentence(volume: VolumeStatus) -> str:
     several = len(volume.log_dirs) > 1
-    if volume.state is DiskState.OFFLINE:
-        return f"{named_log_dirs(volume)} {'are' if several else 'is'} offline: {OFFLINE}; {how_full(volume)}"
     if volume.state is DiskState.FULL:
         be = "are" if several else "is"
         return f"{named_log_dirs(volume)} {be} full: {why_full(volume)}; {how_full(volume)}"
     if volume.state is DiskState.UNKNOWN:
         return f"{named_log_dirs(volume)} cannot be read, so writes to it are not refused: {volume.reading.failure}"
-    return f"{named_log_dirs(volume)} {'have' if several else 'has'} room: {how_full(volume)}"
+    places = log_dirs_online(volume)
+    return f"{', '.join(places)} {'have' if len(places) > 1 else 'has'} room: {how_full(volume)}"
 
 
 def reasons_of_full_log_dirs(report: DiskReport) -> dict[str, str]:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brimline.decide.admission import FenceCause
+from brimline.decide.disk_state import Breach
 from brimline.documents.notices import Notice
-from brimline.model import Bytes, Failure, FailureKind, human_bytes
+from brimline.model import Bytes, Failure, FailureKind, human_bytes, human_count
 
 FORMAT, VERSION = "brimline.guard-state", 1
 
@@ -97,6 +98,12 @@ class VolumeDocument:
     observed_at: datetime
     failure: FailureDocument | None
     would_do: tuple[str, ...]
+
+    @property
+    def why_full(self) -> str:
+        inodes = f"{Breach.INODES.value} ({human_count(self.usable_files or 0)} left)"
+        over = [inodes if each == Breach.INODES.value else each for each in self.breaches]
+        return f"over {' and '.join(over)}" if over else "waiting for the release margin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ _WORDS = {
     "disk-full": "FULL",
     "disk-ok": "ROOM",
     "disk-unknown": "UNKNOWN",
-    "disk-offline": "OFFLINE",
     "clients-refused": "REFUSED",
     "refusals-over": "REFUSED",
     "follower-full": "NO ROOM",

@@ -44,7 +44,6 @@ EVENTS = {
             "disk-full",
             "disk-ok",
             "disk-unknown",
-            "disk-offline",
             "not-cordoned",
             "cordon-failed",
             "follower-full",
@@ -107,8 +106,8 @@ class Journal:
         self.worker = Worker("journal", self.write, at_end=self._write_the_last)
 
     def tell(self, level: int, event: str, sentence: str) -> None:
-        if event not in self._events and not event.startswith(EVENT_PREFIX):
-            return
+        if event not in self._events and (level < logging.INFO or not event.startswith(EVENT_PREFIX)):
+            return  # what is fine is for the present alone
         line = JournalLine(
             at=self._now(), event=event, level=logging.getLevelName(level).lower(), sentence=sentence[:_MAX_SENTENCE]
         )

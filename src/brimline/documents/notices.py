@@ -51,8 +51,8 @@ class Notice:
     facts: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def asks_for_attention(self) -> bool:
-        return self.weight in (Weight.WARNING, Weight.PROBLEM)
+    def sentence(self) -> str:
+        return f"{self.text}; {self.cure}" if self.cure else self.text
 
 
 Say = Callable[[int, str, str], None]
@@ -71,8 +71,7 @@ class NoticeLog:
         for name, notice in now.items():
             before = self._before.get(name)
             if before is None or (before.weight, before.word) != (notice.weight, notice.word):
-                text = f"{notice.text}; {notice.cure}" if notice.cure else notice.text
-                self._say(notice.weight.level, EVENT_PREFIX + notice.word.lower(), text)
+                self._say(notice.weight.level, EVENT_PREFIX + notice.word.lower(), notice.sentence)
         for name, gone in self._before.items():
             if name not in now and gone.weight is not Weight.FINE:
                 self._say(logging.INFO, EVENT_PREFIX + OVER, f"over: {gone.text}")

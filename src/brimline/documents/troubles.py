@@ -31,7 +31,8 @@ class Trouble:
 
 def troubles(state: GuardState) -> list[Trouble]:
     """None: nothing here asks for anybody's attention."""
-    return [*_of_broker(state), *_of_disks(state), *_of_the_rest(state)]
+    said = (Trouble(word=each.headline) for each in state.notices if each.headline)
+    return [*_of_broker(state), *said, *_of_disks(state), *_of_the_rest(state)]
 
 
 def _of_broker(state: GuardState) -> Iterator[Trouble]:
@@ -71,7 +72,7 @@ def _is_held(volume: VolumeDocument, state: GuardState) -> bool:
 
 
 def _of_the_rest(state: GuardState) -> Iterator[Trouble]:
-    full = {path for volume in state.volumes if volume.state == "full" for path in volume.log_dirs}
+    full = {path for volume in state.volumes if volume.state in ("full", "offline") for path in volume.log_dirs}
     if state.gateway is not None and state.gateway.state is not None:
         fenced = dict.fromkeys(fence.target for fence in state.gateway.state.fences if fence.log_dir not in full)
         if fenced:

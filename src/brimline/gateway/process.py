@@ -26,7 +26,7 @@ from typing import TextIO
 from brimline.decide.disk_state import DiskState
 from brimline.decide.interception import CLIENT_MARK, MARK
 from brimline.disks.reserves import Reserves
-from brimline.disks.sentences import reasons_of_full_log_dirs
+from brimline.disks.sentences import log_dirs_online, reasons_of_full_log_dirs
 from brimline.disks.task import DiskTask, VolumeStatus
 from brimline.documents.journal import GATEWAY, Journal
 from brimline.gateway.client import control_socket
@@ -320,16 +320,17 @@ class Gateway:
         if DiskState.FULL not in (was, volume.state) or was is volume.state or volume.state is DiskState.OFFLINE:
             return
         verb = "refuses" if self._config.is_enforcing else "would refuse"
-        places = ", ".join(volume.log_dirs)
+        log_dirs = log_dirs_online(volume)
+        places = ", ".join(log_dirs)
         if volume.state is DiskState.FULL:
             for worker in self._folder_workers:
                 worker.wake()
-            count = sum(self._placement.placement.partitions_in(path) for path in volume.log_dirs)
+            count = sum(self._placement.placement.partitions_in(path) for path in log_dirs)
             say(
                 logging.WARNING,
                 "fenced",
                 f"{places} is full: the gateway {verb} Produce for its {counted(count, 'partition')}",
-                log_dirs=",".join(volume.log_dirs),
+                log_dirs=",".join(log_dirs),
                 partitions=count,
             )
         else:
@@ -337,7 +338,7 @@ class Gateway:
                 logging.INFO,
                 "released",
                 f"{places} has room: Produce is accepted again",
-                log_dirs=",".join(volume.log_dirs),
+                log_dirs=",".join(log_dirs),
             )
 
     # In the loop -------------------------------------------------------------------------------------------------

@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from brimline.disks.reserves import Reserves
 from brimline.disks.task import DiskReport, DiskSettings, DiskTask
 from brimline.documents.notices import Weight
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.explain import explain_config, explain_disks
 from brimline.guard.feature import TOPICS, Finding, Looked
 from brimline.guard.features import FEATURES
+from brimline.guard.offline import offline_notice
 from brimline.guard.percent.percentages import tiered_partitions
 from brimline.metrics.jmx import why_no_jmx
 from brimline.model import (
@@ -66,7 +68,16 @@ def check_up(config: GuardConfig, clock: Clock) -> CheckUp:
 
 def _look_at_disks(config: GuardConfig, clock: Clock) -> DiskReport:
     settings = DiskSettings(limits=config.limits, pace=config.pace, stall_timeout=config.seconds(keys.STALL_TIMEOUT))
-    disks = DiskTask(config.broker.log_dirs, settings, clock, lambda: None, lambda _was, _volume: None)
+    reserves = Reserves(config.state_dir, config.node_id, lambda: config.text(keys.RESERVE))
+    reserves.refresh()
+    disks = DiskTask(
+        config.broker.log_dirs,
+        settings,
+        clock,
+        lambda: None,
+        lambda _was, _volume: None,
+        limits_of=reserves.limits_of,
+    )
     disks.step()
     while not disks.has_answers():
         time.sleep(_POLL)
@@ -190,9 +201,7 @@ def _same_disks(config: GuardConfig, facts: PartitionFacts, report: DiskReport) 
                 "volumes", Weight.PROBLEM, f"the broker does not have the log dir {path}: is {config.path} its file?"
             )
         elif log_dir.error is not None:
-            yield _finding(
-                "volumes", Weight.PROBLEM, f"the broker says of {path}: {log_dir.error} (the dir is offline)"
-            )
+            yield Finding.of(offline_notice(path, config.node_id), "volumes")
         else:
             yield from _same_size(path, log_dir, readings.get(path))
 

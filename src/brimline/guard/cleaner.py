@@ -53,6 +53,10 @@ _REVERTED_TOO_OFTEN = 3
 _NEEDED = ("cleaner", "coordinators")
 """Parts of the reserve that are written while the cleaner is held."""
 _HELD = (HoldState.HELD, HoldState.ENDED)
+_HELD_TEXT = (
+    f"the log cleaner is held ({RATIO}={HELD_RATIO}) because a disk is at its limit; it goes on by itself when there "
+    "is room"
+)
 _REFUSALS = (FailureKind.NOT_AUTHORIZED, FailureKind.NOT_AUTHENTICATED, FailureKind.UNSUPPORTED)
 
 
@@ -83,13 +87,13 @@ class CleanerClient(Reconnecting):
             alter_values(connection, self._broker, values, Deadline(_PATIENCE), only_check=True)
 
 
-def _record(config: GuardConfig) -> Path:
+def hold_record(config: GuardConfig) -> Path:
     return config.state_dir / f"cleaner-hold-{config.node_id}.json"
 
 
 def _by_hand(config: GuardConfig) -> str:
     return (
-        f"put back what {_record(config)} says was there before: kafka-configs.sh --bootstrap-server HOST:PORT "
+        f"put back what {hold_record(config)} says was there before: kafka-configs.sh --bootstrap-server HOST:PORT "
         f"--entity-type brokers --entity-name {config.node_id} --alter …, then delete that file"
     )
 
@@ -141,7 +145,7 @@ class CleanerHold(Feature):
         self._client = client or CleanerClient(config)
         self._borrowed = BorrowedSettings(
             self._client,
-            _record(config),
+            hold_record(config),
             core.clock.now,
             wanted_settings(HoldState.ENDED, core.broker, BACKOFFS[0])
             | wanted_settings(HoldState.WINDOW, core.broker, BACKOFFS[0]),
@@ -294,15 +298,7 @@ class CleanerHold(Feature):
                 )
             )
         elif state in _HELD:
-            found.append(
-                self._notice(
-                    "held",
-                    Weight.NOTE,
-                    "HELD",
-                    f"the log cleaner is held ({RATIO}={HELD_RATIO}) because a disk is at its limit; it goes on "
-                    "by itself when there is room",
-                )
-            )
+            found.append(self._notice("held", Weight.NOTE, "HELD", _HELD_TEXT))
         elif state is HoldState.WINDOW:
             found.append(
                 self._notice(
@@ -332,12 +328,15 @@ class CleanerHold(Feature):
     @classmethod
     def findings(cls, looked: Looked) -> Iterator[Finding]:
         config = looked.config
-        if os.path.exists(_record(config)):  # noqa: PTH110 (no error where it may not be read)
+        if os.path.exists(hold_record(config)):  # noqa: PTH110 (no error where it may not be read)
             sentence = f"the log cleaner is held; a guard gives it back when there is room, else {_by_hand(config)}"
             yield Finding(topic="limits", weight=Weight.NOTE, sentence=sentence)
         if not (looked.broker_answers and config.holds_cleaner):
             return
         client = CleanerClient(config)
+        held = BorrowedSettings(client, hold_record(config), looked.clock.now, {})
+        if any(place.key == RATIO for place in held.places):
+            yield Finding(topic="broker", weight=Weight.NOTE, sentence=_HELD_TEXT)
         places = wanted_settings(HoldState.ENDED, config.node_id, BACKOFFS[0])
         try:
             found = client.own_values(places)

@@ -54,7 +54,6 @@ _LEVELS = {
     DiskState.OK: logging.INFO,
     DiskState.FULL: logging.WARNING,
     DiskState.UNKNOWN: logging.ERROR,
-    DiskState.OFFLINE: logging.ERROR,
 }
 
 
@@ -208,6 +207,8 @@ class Guard:
         self._board.put(catalogue.NOTICES.family(tuple(counts), list(counts.values())))
 
     def _say_disk_state(self, was: DiskState, volume: VolumeStatus) -> None:
+        if volume.state is DiskState.OFFLINE:
+            return  # its notice says it
         say(
             _LEVELS[volume.state],
             f"disk-{volume.state.value}",

@@ -80,6 +80,10 @@ class Finding:
     weight: Weight
     sentence: str
 
+    @classmethod
+    def of(cls, notice: Notice, topic: str) -> "Finding":
+        return cls(topic=topic, weight=notice.weight, sentence=notice.sentence)
+
 
 TOPICS = (
     "configuration",

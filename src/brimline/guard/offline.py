@@ -21,6 +21,20 @@ _LOOK, _LOOK_CLOSELY = 5.0, 1.0
 _PATIENCE = timedelta(seconds=10)
 
 
+def offline_notice(log_dir: str, broker: BrokerId) -> Notice:
+    return Notice(
+        feature="offline",
+        key=log_dir,
+        weight=Weight.PROBLEM,
+        word="OFFLINE",
+        headline=f"OFFLINE: {log_dir}",
+        text=f"the broker holds {log_dir} offline after a disk error: its partitions here are neither written nor "
+        "read, and free space does not bring it back",
+        cure=f"make room on it, then restart broker {broker}",
+        facts={"logDir": log_dir},
+    )
+
+
 class OfflineClient(Reconnecting):
     def offline(self, broker: BrokerId, core: Core) -> frozenset[str]:
         """Raises ``ObservationFailed``."""
@@ -55,17 +69,7 @@ class Offline(Feature):
 
     def notices(self) -> Sequence[Notice]:
         return [
-            Notice(
-                feature=self.name,
-                key=path,
-                weight=Weight.PROBLEM,
-                word="OFFLINE",
-                headline=f"OFFLINE: {path}",
-                text=f"the broker holds {path} offline after a disk error: its partitions here are neither written nor "
-                "read, and free space does not bring it back",
-                cure=f"make room on it, then restart broker {self.core.broker}",
-                facts={"logDir": path},
-            )
+            offline_notice(path, self.core.broker)
             for volume in self.core.disks.volumes
             for path in sorted(volume.offline)
         ]

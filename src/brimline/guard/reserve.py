@@ -300,8 +300,7 @@ class Reserve(Feature):
             look.close()
             reserves.volumes = tuple(next_reserve(each, writers[each.log_dirs], None) for each in volumes if writers)
         for notice in reserve_notices(looked.disks, reserves, config):
-            sentence = f"{notice.text}; {notice.cure}" if notice.cure else notice.text
-            yield Finding(topic="limits", weight=notice.weight, sentence=sentence)
+            yield Finding.of(notice, "limits")
 
 
 def reserve_notices(disks: DiskReport, reserves: Reserves, config: GuardConfig) -> Iterator[Notice]:
@@ -332,7 +331,7 @@ def reserve_notices(disks: DiskReport, reserves: Reserves, config: GuardConfig) 
                 facts=facts,
             )
         pending = [
-            *([f"{human_bytes(reserve.bytes)} of bytes"] if not facts["inForce"] else ()),
+            *([human_bytes(reserve.bytes)] if not facts["inForce"] else ()),
             *([f"{human_count(reserve.fewest_files)} inodes"] if not facts["filesInForce"] else ()),
         ]
         if pending:
@@ -352,8 +351,8 @@ def reserve_notices(disks: DiskReport, reserves: Reserves, config: GuardConfig) 
                 key=paths,
                 weight=Weight.FINE,
                 word="RESERVE",
-                text=f"{paths} is full below {_kept_free(volume)} usable; its reserve is {human_bytes(reserve.bytes)}: "
-                f"{parts}",
+                text=f"{paths} is full below {_kept_free(volume)} usable{_inodes_kept(volume)}"
+                + (f"; its reserve is {human_bytes(reserve.bytes)}: {parts}" if reserve.bytes else ""),
                 facts=facts,
             )
 
@@ -375,6 +374,11 @@ def _kept_free(volume: VolumeStatus) -> str:
     if reading.usable_bytes is None or distance is None:
         return human_bytes(volume.limits.reserve)
     return human_bytes(Bytes(reading.usable_bytes - distance))
+
+
+def _inodes_kept(volume: VolumeStatus) -> str:
+    files = volume.limits.min_free_files
+    return f" or {human_count(files)} inodes ({human_count(volume.reading.usable_files or 0)} left)" if files else ""
 
 
 def _partitions(names: Sequence[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from brimline.documents.guard_state import (
     VolumeDocument,
 )
 from brimline.documents.history import Timeline
+from brimline.documents.notices import Weight
 from brimline.model import FailureKind, counted, human_bytes, human_count, human_percent, human_span
 from brimline.pages.html import Child, Html, page, tag
 from brimline.pages.parts import BAD, GOOD, NUMBER, ODD, WARN, Bar, marks_key, moment, table, timeline, word
@@ -24,6 +25,7 @@ from brimline.pages.volumes_page import ShownVolume
 _EVENTS = 100
 _DAY = 86_400.0
 _SOON = _DAY
+_WEIGHTS = {Weight.FINE: GOOD, Weight.NOTE: GOOD, Weight.WARNING: WARN, Weight.PROBLEM: BAD}
 
 
 def guard_page(state: GuardState, history: Timeline) -> bytes:
@@ -43,6 +45,9 @@ def verdict(state: GuardState) -> list[Child]:
     if state.broker.failure is not None:
         is_down = state.broker.failure.kind in (FailureKind.UNREACHABLE.value, FailureKind.TIMED_OUT.value)
         return [word("BROKER DOWN" if is_down else "BROKER", BAD), f" {state.broker.failure.message}"]
+    urgent = next((each for each in state.notices if each.headline), None)
+    if urgent is not None:
+        return [word(urgent.word, BAD), f" {urgent.text}"]
     worst = by_urgency(state.volumes)[0] if state.volumes else None
     if worst is None:
         return [word("UNKNOWN", ODD), " no disks watched"]
@@ -50,10 +55,10 @@ def verdict(state: GuardState) -> list[Child]:
 
 
 def by_urgency(volumes: tuple[VolumeDocument, ...]) -> list[VolumeDocument]:
-    """Full ones, unknown ones, and then by the time to their limit."""
+    """Offline ones, full ones, unknown ones, and then by the time to their limit."""
 
     def key(volume: VolumeDocument) -> tuple[int, float, float]:
-        rank = {"full": 0, "unknown": 1}.get(volume.state, 2)
+        rank = {"offline": 0, "full": 1, "unknown": 2}.get(volume.state, 3)
         seconds = volume.seconds_to_limit
         return rank, float("inf") if seconds is None else seconds, -(volume.used_percent or 0.0)
 
@@ -67,14 +72,16 @@ def state_word(volume: VolumeDocument) -> str:
 def volume_kind(volume: VolumeDocument) -> str:
     if volume.state == "ok":
         return WARN if _is_filling(volume) else GOOD
-    return BAD if volume.state == "full" else ODD
+    return BAD if volume.state in ("full", "offline") else ODD
 
 
 def outlook(volume: VolumeDocument) -> str:
     if volume.used_percent is None:
         return volume.failure.message if volume.failure is not None else "not known"
     if volume.state == "full":
-        return "over " + " and ".join(volume.breaches) if volume.breaches else "waiting for the release margin"
+        return volume.why_full
+    if volume.state == "offline":
+        return "by the broker's word"
     rate = volume.fill_rate_bytes_per_second
     if rate is not None and volume.seconds_to_limit is not None:
         return f"full in {human_span(volume.seconds_to_limit)} at {human_bytes(int(rate))}/s"
@@ -82,10 +89,11 @@ def outlook(volume: VolumeDocument) -> str:
 
 
 def fence_percent(volume: VolumeDocument, state: GuardState) -> float | None:
-    """Where it counts as full: the first of both limits."""
+    """Where it counts as full: the first of its limits."""
     if not volume.total_bytes:
         return None
-    return min(float(state.limits.max_used_percent), 100.0 * (1 - state.limits.min_free_bytes / volume.total_bytes))
+    free = max(state.limits.min_free_bytes, volume.reserve_bytes)
+    return min(float(state.limits.max_used_percent), 100.0 * (1 - free / volume.total_bytes))
 
 
 def shown_volume(volume: VolumeDocument, state: GuardState, cluster: str = "", url: str = "") -> ShownVolume:
@@ -159,6 +167,8 @@ def _disk(volume: VolumeDocument, state: GuardState) -> Html:
 
 
 def _remarks(state: GuardState) -> Iterator[list[Child]]:
+    for notice in state.notices:
+        yield [word(notice.word, _WEIGHTS[notice.weight]), f" {notice.sentence}"]
     aside = state.interception
     if aside is not None and (aside.phase != "idle" or aside.failure is not None):
         yield [word("ASIDE", WARN) if aside.failure is None else word("DIRECT", BAD), f" {aside.does}"]
@@ -168,7 +178,7 @@ def _remarks(state: GuardState) -> Iterator[list[Child]]:
         yield [word("PAUSED" if state.moves.paused else "MOVING", WARN), f" {state.moves.does}"]
     if state.cordon is not None:
         for path in state.cordon.log_dirs:
-            yield [word("CORDON", WARN), f" {path} is full: closed to new replicas"]
+            yield [word("CORDON", WARN), f" {path}: closed to new replicas"]
         for path in state.cordon.by_operator:
             yield [word("CORDON", GOOD), f" {path}: closed to new replicas by an operator"]
         for path in state.cordon.kept_open:

@@ -34,7 +34,7 @@ class ShownVolume:
     device: str
     log_dirs: tuple[str, ...]
     state: str
-    """ok, filling, full or unknown."""
+    """ok, filling, full, offline or unknown."""
     why: str = ""
     used_percent: float | None = None
     total_bytes: int | None = None
@@ -49,11 +49,11 @@ class ShownVolume:
 
     @property
     def kind(self) -> str:
-        return {"ok": GOOD, "filling": WARN, "full": BAD}.get(self.state, ODD)
+        return {"ok": GOOD, "filling": WARN, "full": BAD, "offline": BAD}.get(self.state, ODD)
 
     @property
     def urgency(self) -> tuple[int, float, float]:
-        rank = {"full": 0, "unknown": 1}.get(self.state, 2)
+        rank = {"offline": 0, "full": 1, "unknown": 2}.get(self.state, 3)
         return rank, inf if self.days_to_full is None else self.days_to_full, -(self.used_percent or 0.0)
 
     @property
@@ -87,7 +87,7 @@ class VolumeFilter:
             for row in rows
             if self.cluster in ("", row.cluster)
             and self.broker in ("", str(row.broker))
-            and (most is None or row.state == "full" or (row.days_to_full is not None and row.days_to_full <= most))
+            and (most is None or row.kind == BAD or (row.days_to_full is not None and row.days_to_full <= most))
             and (places is None or any((row.cluster, row.broker, log_dir) in places for log_dir in row.log_dirs))
         ]
 
@@ -139,7 +139,7 @@ def _verdict(rows: Sequence[ShownVolume], silent: int) -> Child:
     if not rows:
         return [word("UNKNOWN", ODD), f" no volumes found{without}"]
     parts: list[Child] = []
-    for state, kind in (("full", BAD), ("unknown", ODD), ("filling", WARN)):
+    for state, kind in (("offline", BAD), ("full", BAD), ("unknown", ODD), ("filling", WARN)):
         if count := sum(row.state == state for row in rows):
             parts += [word(f"{human_count(count)} {state.upper()}", kind), " "]
     brokers = counted(len({(row.cluster, row.broker) for row in rows}), "broker")

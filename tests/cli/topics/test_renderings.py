@@ -122,3 +122,12 @@ def test_one_of_both_ways_to_the_cluster_must_be_named(
     assert main(["topics"]) == 1
     assert main(["topics", "--bootstrap-server", "a:1", "--config", "x"]) == 1
     assert capsys.readouterr().err.count("name one of --bootstrap-server") == 2
+
+
+def test_log_dirs_that_are_offline_are_named_because_nothing_in_them_is_counted() -> None:
+    out = io.StringIO()
+    brokers = by_id(broker(1, log_dir("/a"), log_dir("/b", error=56)))
+
+    write_json(replace(report(), brokers=brokers), out)
+
+    assert json.loads(out.getvalue())["offline"] == [{"broker": 1, "logDir": "/b"}]

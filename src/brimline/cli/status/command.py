@@ -25,8 +25,9 @@ examples:
 exit codes:
   0    nothing needs attention
   1    no guard answers there
-  3    something does; the first line names it, the worst first: broker or gateway down; a volume full, unknown, or full
-       within the hour without a ceiling; something fenced; a follower without room; a ceiling not held or paused"""
+  3    something does; the first line names it, the worst first: broker or gateway down; a log dir offline; a volume
+       full, unknown, or full within the hour without a ceiling; something fenced; a follower without room; a ceiling
+       not held or paused"""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:

@@ -15,6 +15,7 @@ from brimline.cli.status.table_parts import (
     follower_lines,
     gateway_lines,
     interception_lines,
+    notice_lines,
     reclaim_lines,
 )
 from brimline.documents.guard_state import (
@@ -37,7 +38,7 @@ _WIDE = 110
 _TOPICS = 3
 """Of each volume: the first line of an answer, which ``brimline topics`` has."""
 _INDENT = 10
-_STYLES = {"ok": "bold green", "full": "bold red", "unknown": "bold magenta"}
+_STYLES = {"ok": "bold green", "full": "bold red", "offline": "bold red", "unknown": "bold magenta"}
 
 
 def write_guard_table(state: GuardState, out: TextIO) -> None:
@@ -53,6 +54,8 @@ def guard_lines(state: GuardState, glyphs: Glyphs, room: int = _WIDE) -> Iterato
     for volume in state.volumes:
         yield from _volume_lines(volume, glyphs, room, refuses=_refuses(state))
         yield from _topic_lines(volume, state)
+    for notice in state.notices:
+        yield from notice_lines(notice)
     for ballast in state.ballast.volumes if state.ballast else ():
         yield Text.assemble("  ", _ballast_word(ballast), printable(ballast.does))
     if state.moves is not None:
@@ -179,8 +182,8 @@ def _move_lines(moves: MovesDocument) -> Iterator[Text]:
 
 def _outlook(volume: VolumeDocument) -> str:
     if volume.state == "full":
-        return "over " + " and ".join(volume.breaches) if volume.breaches else "waiting for the release margin"
-    if volume.fill_rate_bytes_per_second is None:
+        return volume.why_full
+    if volume.state == "offline" or volume.fill_rate_bytes_per_second is None:
         return ""
     if volume.seconds_to_limit is None:
         return "not filling" if volume.fill_rate_bytes_per_second <= 0 else "no limit"

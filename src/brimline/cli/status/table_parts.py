@@ -22,11 +22,13 @@ from brimline.documents.guard_state import (
     LatelyDocument,
     ReclaimDocument,
 )
+from brimline.documents.notices import Notice, Weight
 from brimline.model import counted, human_bytes, human_count, human_span
 
 _INDENT = " " * 10
 _WHILE_IT_IS_DOWN = "clients cannot reach the broker: start brimline gateway; its log says why it ended"
 _WHILE_NOBODY_NEEDS_IT = "nothing is refused: start brimline gateway; its log says why it ended"
+_WEIGHTS = {Weight.FINE: "dim", Weight.NOTE: "bold", Weight.WARNING: "bold yellow", Weight.PROBLEM: "bold red"}
 _PHASES = {
     "idle": ("DIRECT", "bold green"),
     "arming": ("ASIDE", "bold yellow"),
@@ -132,9 +134,15 @@ def interception_lines(interception: InterceptionDocument) -> Iterator[Text]:
     yield _line(*(("DIRECT", "bold red") if interception.failure is not None else (word, style)), interception.does)
 
 
+def notice_lines(notice: Notice) -> Iterator[Text]:
+    yield _line(notice.word, _WEIGHTS[notice.weight], notice.text)
+    if notice.cure:
+        yield Text(f"{_INDENT}{printable(notice.cure)}", "cyan")
+
+
 def cordon_lines(cordon: CordonDocument) -> Iterator[Text]:
     for path in cordon.log_dirs:
-        yield _line("CORDON", "bold yellow", f"{path} is full: no new replicas")
+        yield _line("CORDON", "bold yellow", f"{path}: no new replicas")
     for path in cordon.by_operator:
         yield _line("CORDON", "bold", f"{path}: cordoned by an operator")
     for path in cordon.kept_open:

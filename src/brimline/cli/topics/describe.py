@@ -86,6 +86,8 @@ def _show(report: TopicsReport, args: Namespace) -> int:
         print(f"brimline: {note}", file=sys.stderr)
     for answer in report.failed:
         print(f"brimline: {answer.failure}", file=sys.stderr)
+    for broker, path in report.offline:
+        print(f"brimline: broker {broker} holds {path} offline: its replicas are not counted", file=sys.stderr)
     with writing_to(sys.stdout, utf_8=args.output != "table") as out:
         _render(report, args, out)
     if not report.failed:

@@ -6,6 +6,7 @@
 
     {"format": "brimline.topics", "version": 1, "observedAt": "2026-01-31T12:00:00.000Z",
      "failures": [{"broker": 2, "message": "…"}],       brokers that did not answer: their replicas are missing
+     "offline": [{"broker": 1, "logDir": "…"}],         log dirs that are offline: theirs are missing, too
      "unknownGroups": [{"groups": "…", "message": "…"}],     others may read a topic too
      "topics": [
        {"topic": "…", "isInternal": false, "partitions": 1, "replicas": 1, "bytes": 1, "oneCopyBytes": 1,
@@ -62,6 +63,7 @@ def write_json(report: TopicsReport, out: TextIO) -> None:
         "version": 1,
         "observedAt": time_text(report.observed_at),
         "failures": failures,
+        "offline": [{"broker": broker, "logDir": path} for broker, path in report.offline],
         "unknownGroups": unknown,
         "topics": [_facts(topic) for topic in report.topics],
     }

@@ -24,3 +24,13 @@ class TopicsReport:
     @property
     def failed(self) -> list[BrokerLogDirs]:
         return [answer for answer in self.brokers.values() if answer.failure is not None]
+
+    @property
+    def offline(self) -> list[tuple[BrokerId, str]]:
+        """Log dirs of which the broker tells nothing but an error: their replicas are not counted."""
+        return [
+            (answer.broker, path)
+            for answer in self.brokers.values()
+            for path, log_dir in sorted(answer.log_dirs.items())
+            if log_dir.error is not None
+        ]

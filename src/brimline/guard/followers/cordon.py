@@ -108,7 +108,7 @@ class CordonTask(HoldingTask[CordonHolder, CordonReport]):
 
     def _wanted(self, disks: DiskReport, cordoned: Cordoned) -> Mapping[str, str]:
         own = [
-            OwnLogDir(path=path, state=volume.state, usable=volume.reading.usable_bytes)
+            OwnLogDir(path=path, state=volume.state_of(path), usable=volume.reading.usable_bytes)
             for volume in disks.volumes
             for path in volume.log_dirs
         ]
