@@ -43,11 +43,13 @@ class UsableAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often to look. ``fast`` off means: every check interval, as the KIP says."""
+    """How often to look. ``fast`` off means: every check interval, as the KIP says. ``bursts``: a disk may begin to fill
+    at full speed at any moment, and nobody else would stop that in time."""
 
     interval: float
     floor: float = 0.1
     fast: bool = True
+    bursts: bool = True
 
 
 def fill_rate(readings: Sequence[UsableAt]) -> float | None:
@@ -90,7 +92,7 @@ def next_look(readings: Sequence[UsableAt], distance: Bytes | None, pace: Pace) 
     else:
         left = seconds_left(distance, rate)
         wanted = pace.interval if left is None else left * SHARE_OF_TIME_LEFT
-        wanted = min(wanted, distance / FASTEST_DISK)
+        wanted = min(wanted, distance / FASTEST_DISK) if pace.bursts else wanted
     return min(max(wanted, pace.floor), pace.interval)
 
 

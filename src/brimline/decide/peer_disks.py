@@ -122,7 +122,7 @@ def next_question(peer: Peer, limits: DiskLimits, pace: Pace) -> float:
     """Seconds until it is asked again: sooner when one of its disks nears a limit, but never all the time."""
     if peer.failure is not None:
         return min(pace.interval, ASK_AGAIN)
-    slower = replace(pace, floor=max(pace.floor, SOONEST))
+    slower = replace(pace, floor=max(pace.floor, SOONEST), bursts=False)  # its own guard watches for those
     waits = [
         next_look(each.readings, bytes_to_limit(each.space, limits), slower)
         for each in peer.log_dirs.values()
