@@ -19,6 +19,13 @@ def after(memory: HoldMemory, *volumes: CleanedVolume, now: float = 0.0) -> Hold
     return next_hold(memory, volumes, now, PATIENCE)
 
 
+def stuck(memory: HoldMemory, usable_mib: int, now: float) -> HoldMemory:
+    """Two looks later: before a window whatever still runs is ended."""
+    ended = after(memory, volume(usable_mib), now=now)
+    assert ended.state is HoldState.ENDED
+    return after(ended, volume(usable_mib), now=now + 0.5)
+
+
 def test_nothing_near_its_limit_nothing_held() -> None:
     assert after(FREE, volume(2000)) is FREE
     assert after(FREE) is FREE
@@ -69,14 +76,30 @@ def test_a_disk_that_gets_no_emptier_gets_a_window() -> None:
     held = after(FREE, volume(800))
 
     assert after(held, volume(800), now=PATIENCE).state is HoldState.HELD
-    assert after(held, volume(800), now=PATIENCE + 1).state is HoldState.WINDOW
+    assert stuck(held, 800, now=PATIENCE + 1).state is HoldState.WINDOW
+
+
+def test_a_window_has_a_pace_that_leaves_time_to_delete_what_was_replaced() -> None:
+    held = HoldMemory(state=HoldState.ENDED, usable=KEPT)
+
+    assert after(held, volume(1000), now=PATIENCE + 1).pace == (1000 - 100 - 128) * MIB // 8
+    assert after(held, volume(1000), volume(9000), volume(1100), now=PATIENCE + 1).pace == (1000 - 100 - 128) * MIB // 8
+    small = CleanedVolume(usable=30 * MIB, kept=32 * MIB, groups=MIB)
+    assert after(HoldMemory(state=HoldState.ENDED, usable=30 * MIB), small, now=PATIENCE + 1).pace == 4 * MIB
+
+
+def test_a_window_ends_before_what_fills_the_disk_has_filled_it() -> None:
+    window = HoldMemory(state=HoldState.WINDOW)
+
+    assert after(window, volume(429, fill_rate=100 * MIB), now=1.0).state is HoldState.WINDOW
+    assert after(window, volume(427, fill_rate=100 * MIB), now=1.0).state is HoldState.ENDED
 
 
 def test_so_does_one_that_stays_just_above_its_limit() -> None:
     held = after(FREE, volume(1200))
 
     assert after(held, volume(1300), now=1.0).state is HoldState.HELD
-    assert after(after(held, volume(1300), now=1.0), volume(1300), now=PATIENCE + 2).state is HoldState.WINDOW
+    assert stuck(after(held, volume(1300), now=1.0), 1300, now=PATIENCE + 2).state is HoldState.WINDOW
 
 
 def test_what_was_ended_late_is_waited_for_from_then_on() -> None:
@@ -93,7 +116,7 @@ def test_one_that_gets_emptier_by_itself_waits_for_it() -> None:
     emptier = after(held, volume(900), now=PATIENCE)
 
     assert after(emptier, volume(900), now=PATIENCE + 1).state is HoldState.HELD
-    assert after(emptier, volume(900), now=2 * PATIENCE + 1).state is HoldState.WINDOW
+    assert stuck(emptier, 900, now=2 * PATIENCE + 1).state is HoldState.WINDOW
 
 
 def test_no_window_without_room_for_the_groups() -> None:

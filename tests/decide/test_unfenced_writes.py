@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.decide.unfenced_writes import (
-    CLEANER_BYTES_PER_SECOND,
+    CLEANER_BURST,
     UNTIL_COMPACTED,
     UNTIL_HELD,
     Cleaner,
@@ -56,17 +56,17 @@ def test_each_thread_needs_its_own_group_the_largest_first() -> None:
 def test_a_cleaner_that_can_be_held_writes_until_it_is() -> None:
     found = parts(compacted=[log(300 * GIB)])
 
-    assert found["passes"] == UNTIL_HELD * CLEANER_BYTES_PER_SECOND
+    assert found["passes"] == UNTIL_HELD * CLEANER_BURST
 
 
 def test_one_that_cannot_be_held_writes_for_a_deletion_delay() -> None:
-    found = parts(compacted=[log(300 * GIB)], cleaner=Cleaner(can_be_held=False, bytes_per_second=10 * MIB))
+    found = parts(compacted=[log(300 * GIB)], cleaner=Cleaner(can_be_held=False, most_bytes_per_second=10 * MIB))
 
     assert found["passes"] == 600 * MIB
 
 
 def test_so_does_a_log_with_a_rhythm_of_its_own() -> None:
-    found = parts(compacted=[log(300 * GIB, is_held=False)], cleaner=Cleaner(bytes_per_second=10 * MIB))
+    found = parts(compacted=[log(300 * GIB, is_held=False)], cleaner=Cleaner(most_bytes_per_second=10 * MIB))
 
     assert found["passes"] == 600 * MIB
 

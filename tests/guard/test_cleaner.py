@@ -11,7 +11,18 @@ from brimline.decide.unfenced_writes import ReservePart
 from brimline.disks.reserves import VolumeReserve
 from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.documents.notices import Weight
-from brimline.guard.cleaner import BACKOFF, BACKOFFS, DELETE_DELAY, HELD_RATIO, RATIO, WINDOW_AFTER, CleanerHold
+from brimline.guard.cleaner import (
+    BACKOFF,
+    BACKOFFS,
+    DELETE_DELAY,
+    HELD_RATIO,
+    PACE,
+    PACE_MARK,
+    RATIO,
+    WINDOW_AFTER,
+    WINDOW_DELAY,
+    CleanerHold,
+)
 from brimline.guard.feature import Core
 from brimline.metrics.board import MetricBoard
 from brimline.model import Bytes, Failure, FailureKind, ObservationFailed
@@ -31,6 +42,7 @@ class BrokerInMemory:
         self.refuses: set[str] = set()
         self.changes: list[Values] = []
         self.is_down = False
+        self.own_pace: float | None = None
 
     def own_values(self, places: Collection[Place]) -> Values:
         if self.is_down:
@@ -41,6 +53,9 @@ class BrokerInMemory:
         self.own_values(values)
         if any(place.resource in self.refuses for place in values):
             raise ObservationFailed(REFUSED)
+
+    def pace(self) -> float | None:
+        return self.own_pace
 
     def alter(self, values: Values) -> None:
         self.check(values)
@@ -146,10 +161,21 @@ def test_a_window_deletes_at_once_and_its_end_ends_the_cleaning_again(held: Held
     held.at(800, after=1.0)
 
     window = held.at(800, after=WINDOW_AFTER + 1)
-    assert window == {DELETE_DELAY: "1000", BACKOFF: BACKOFFS[0], **STATE_TOPIC}
+    pace = f"{(800 - 100 - 128) * MIB // 8}{PACE_MARK}"
+    assert window == {DELETE_DELAY: WINDOW_DELAY, PACE: pace, BACKOFF: BACKOFFS[0], **STATE_TOPIC}
+    assert held.at(700) == window, "a change would end what runs"
 
     again = held.at(100)
     assert again == {RATIO: HELD_RATIO, BACKOFF: BACKOFFS[1], **STATE_TOPIC}
+
+
+def test_an_operators_slower_pace_stays_in_a_window(held: Held) -> None:
+    held.broker.own_pace = 1e6
+    held.at(500)
+    held.at(800, after=1.0)
+
+    assert PACE not in held.at(800, after=WINDOW_AFTER + 1)
+    assert DELETE_DELAY in held.settings
 
 
 def test_a_guard_that_was_killed_gives_back_what_the_one_before_has_borrowed(tmp_path: Path) -> None:
@@ -283,6 +309,21 @@ def test_what_a_guard_has_left_whose_record_is_lost_is_given_back(tmp_path: Path
 
     assert RATIO not in after.at(5000)
     assert BACKOFF not in after.settings
+
+
+def test_a_windows_settings_are_known_too_where_the_record_is_lost(tmp_path: Path) -> None:
+    before = Held(tmp_path)
+    before.at(500)
+    before.at(800)
+    assert {DELETE_DELAY, PACE} <= before.at(800, after=WINDOW_AFTER + 1).keys()
+    (tmp_path / f"cleaner-hold-{before.core.broker}.json").unlink()
+    after = Held(tmp_path)
+    after.broker = before.broker
+    after.feature = CleanerHold(after.core, before.broker)
+
+    after.at(5000)
+
+    assert {DELETE_DELAY, PACE, BACKOFF}.isdisjoint(after.at(5000))
 
 
 def test_no_room_for_the_next_group_is_said(held: Held) -> None:

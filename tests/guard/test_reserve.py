@@ -69,6 +69,7 @@ class Guarded:
         self.clock = TickingClock()
         self.broker = Broker()
         self.can_be_held = True
+        self.is_held = False
         self.device = device_of(str(root))
         self.config = config(
             f"log.dirs={self.a},{self.b}\nbrimline.enforcement=gateway\nbrimline.state.dir={root}\n{added}"
@@ -78,6 +79,7 @@ class Guarded:
             lambda: self.config,
             self.clock.seconds,
             lambda: self.can_be_held,
+            lambda: self.is_held,
         )
 
     def volume(self, *log_dirs: Path, usable: int = 400 * GIB, total: int = 500 * GIB) -> VolumeStatus:
@@ -264,7 +266,18 @@ def test_where_the_cleaner_cannot_be_held_what_it_writes_meanwhile_is_counted(gu
 
     guarded.can_be_held = False
 
-    assert guarded.parts()["passes"] == 30 * held
+    assert (held, guarded.parts()["passes"]) == (2 * 400 * MIB, 60 * 160 * MIB)
+
+
+def test_what_the_broker_says_while_its_settings_are_borrowed_lowers_no_reserve(guarded: Guarded) -> None:
+    assert not guarded.look().is_measured
+    assert guarded.look(after=MEASURED_FOR).is_measured
+    guarded.is_held = True
+    assert not guarded.look().is_measured
+    guarded.is_held = False
+
+    assert not guarded.look(after=MEASURED_FOR - 1).is_measured
+    assert guarded.look(after=1).is_measured
 
 
 # An upgrade -----------------------------------------------------------------------------------------------------------

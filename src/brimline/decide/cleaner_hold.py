@@ -10,8 +10,11 @@ What must be kept free is what the limits keep, but no more than the reserve and
 
 **A window.** A disk may be full of what only compaction can remove. So when it is held for longer than the deletion
 delay while the volume has not become any emptier, and there is room for the largest groups and a quarter of what is
-kept free, the cleaner may run, while replaced segments are deleted after a second. A pass begins with a log's first
-segment, so it is left to its end; only where no more than an eighth of what is kept free is left it is ended, too.
+kept free, the cleaner may run, while replaced segments are deleted after a second. It gets a pace: a cleaner in page
+cache writes 400 MB/s, and a gigabyte of segments that wait for their deletion ended brokers. Nothing may be under way
+when the pace is set, because Kafka would sleep out what ran before at the new pace; so it is ended first. A pass begins
+with a log's first segment, so it is left to its end; only where no more than an eighth of what is kept free is left,
+and three seconds of whatever fills the disk, it is ended, too.
 
 A full volume that gives no reading lets nothing go.
 """
@@ -24,6 +27,10 @@ NEAR_SHARE = 0.25
 NEAR_SECONDS = 3.0
 CLEAR_TIMES = 2
 FLOOR_SHARE = 1 / 8
+WINDOW_LASTS = 8.0
+"""Seconds that the room of a window would last if nothing of what the cleaner replaces were deleted."""
+SLOWEST_PACE = 4 << 20
+"""Bytes a second. Kafka's chunk is half a megabyte, and a message may have several: none is slept out for long."""
 _EMPTIER = 1 << 20
 
 
@@ -62,22 +69,30 @@ class CleanedVolume:
         return self.usable >= self.groups + self.kept * NEAR_SHARE
 
     @property
+    def pace(self) -> int:
+        """What the cleaner may read and write in a second."""
+        room = self.usable - self.groups - self.kept * FLOOR_SHARE
+        return max(int(room / WINDOW_LASTS), SLOWEST_PACE)
+
+    @property
     def needs_end(self) -> bool:
         return self.is_near and self.usable < self.groups + self.kept / 2
 
     @property
     def is_at_floor(self) -> bool:
-        return 0 <= self.usable < self.kept * FLOOR_SHARE
+        return 0 <= self.usable < self.kept * FLOOR_SHARE + max(self.fill_rate, 0.0) * NEAR_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldMemory:
-    """``since``: of this state. ``usable``: the most that was left in it; ``emptier``: when that was."""
+    """``since``: of this state. ``usable``: the most that was left in it; ``emptier``: when that was. ``pace``: of a
+    window, in bytes a second; a change of it would end what runs."""
 
     state: HoldState = HoldState.FREE
     since: float = 0.0
     usable: int = 0
     emptier: float = 0.0
+    pace: int = 0
 
     def is_stuck(self, now: float, patience: float) -> bool:
         """Held, and no disk becomes emptier by itself."""
@@ -100,9 +115,12 @@ def next_hold(memory: HoldMemory, volumes: Iterable[CleanedVolume], now: float, 
     usable = _least(found)
     if usable > memory.usable + _EMPTIER:
         return replace(memory, usable=usable, emptier=now)
-    if memory.is_stuck(now, patience) and all(each.has_room_for_groups for each in found):
-        return _begun(HoldState.WINDOW, found, now)
-    return memory
+    if not memory.is_stuck(now, patience) or not all(each.has_room_for_groups for each in found):
+        return memory
+    if memory.state is HoldState.HELD:
+        return replace(memory, state=HoldState.ENDED, since=now)
+    pace = min((each.pace for each in found if not each.is_clear), default=SLOWEST_PACE)
+    return replace(_begun(HoldState.WINDOW, found, now), pace=pace)
 
 
 def _begun(state: HoldState, volumes: list[CleanedVolume], now: float) -> HoldMemory:

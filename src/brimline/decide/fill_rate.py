@@ -43,8 +43,8 @@ class UsableAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often to look. ``fast`` off means: every check interval, as the KIP says. ``bursts``: a disk may begin to fill
-    at full speed at any moment, and nobody else would stop that in time."""
+    """How often to look. ``fast`` off means: every check interval, as the KIP says. ``bursts``: a disk may begin to
+    fill at full speed at any moment, and nobody else would stop that in time."""
 
     interval: float
     floor: float = 0.1

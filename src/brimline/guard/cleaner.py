@@ -3,8 +3,8 @@
 ``log.cleaner.min.cleanable.ratio=1`` lets no cleaning begin, because Kafka asks for more than that; its threads live,
 and retention of compacted topics goes on. A change of ``log.cleaner.backoff.ms`` restarts the cleaner's threads, which
 ends a cleaning under way at its next chunk; both go into one request, and stay while it is held, so that a broker that
-is started again is held, too. ``log.cleaner.io.max.bytes.per.second`` is never touched: Kafka would sleep it out in one
-uninterruptible sleep, under the lock of all cleaner threads.
+is started again is held, too. ``log.cleaner.io.max.bytes.per.second`` is never the hold: Kafka would sleep it out in
+one uninterruptible sleep, under the lock of all cleaner threads. It is the pace of a window, set while nothing runs.
 
 The coordinators' topics go on being cleaned, by a ratio of their own and with a deletion delay of a second: what
 compaction removes there is nearly all of it, and nobody can refuse what is written to them.
@@ -30,6 +30,7 @@ from brimline.guard.reserve import STATE_DELETE_DELAY, STATE_TOPICS
 from brimline.metrics import catalogue
 from brimline.model import Failure, FailureKind, ObservationFailed
 from brimline.observe.client.connection import Deadline, Reconnecting
+from brimline.observe.cluster.cleaner_settings import ask_cleaner_settings
 from brimline.observe.cluster.dynamic_values import BROKER, TOPIC, Place, Values, alter_values, own_values
 from brimline.service.durable_files import NotRecorded
 from brimline.service.log_lines import say
@@ -37,11 +38,13 @@ from brimline.service.worker import Worker
 from brimline.settings.config import GuardConfig
 
 RATIO, BACKOFF = "log.cleaner.min.cleanable.ratio", "log.cleaner.backoff.ms"
-DELETE_DELAY = "log.segment.delete.delay.ms"
+DELETE_DELAY, PACE = "log.segment.delete.delay.ms", "log.cleaner.io.max.bytes.per.second"
 HELD_RATIO = "1.00"
 BACKOFFS = ("1013", "1014")
 """Written as nobody else writes them, so that they are known as ours where the record is lost; two, because each hold
 needs a change."""
+WINDOW_DELAY, PACE_MARK = "1013", ".013"
+"""The same of a window's settings."""
 STATE_RATIO = "0.5"
 _LOOK, _LOOK_IN_WINDOW, _LOOK_WHILE_FREE = 0.5, 0.25, 30.0
 _RETRY_REFUSED = 30.0
@@ -66,6 +69,9 @@ class CleanerValues(DynamicValues, Protocol):
     def check(self, values: Values) -> None:
         """Whether it could be altered so; changes nothing."""
 
+    def pace(self) -> float | None:
+        """What the cleaner may read and write in a second, whoever has set it; ``None`` without a limit."""
+
 
 class CleanerClient(Reconnecting):
     """Asks a real one."""
@@ -86,6 +92,14 @@ class CleanerClient(Reconnecting):
         with self.connected() as connection:
             alter_values(connection, self._broker, values, Deadline(_PATIENCE), only_check=True)
 
+    def pace(self) -> float | None:
+        with self.connected() as connection:
+            return ask_cleaner_settings(connection, self._broker, Deadline(_PATIENCE)).bytes_per_second
+
+
+def _is_ours(value: str) -> bool:
+    return value in (HELD_RATIO, *BACKOFFS, WINDOW_DELAY) or value.endswith(PACE_MARK)
+
 
 def hold_record(config: GuardConfig) -> Path:
     return config.state_dir / f"cleaner-hold-{config.node_id}.json"
@@ -98,14 +112,18 @@ def _by_hand(config: GuardConfig) -> str:
     )
 
 
-def wanted_settings(state: HoldState, broker: int, backoff: str, *, with_topics: bool = True) -> dict[Place, str]:
+def wanted_settings(
+    state: HoldState, broker: int, backoff: str, pace: str = "", *, with_topics: bool = True
+) -> dict[Place, str]:
     if state is HoldState.FREE:
         return {}
     own = str(broker)
     delay = str(int(STATE_DELETE_DELAY * 1000))
     wanted = {}
     if state is HoldState.WINDOW:
-        wanted[Place(BROKER, own, DELETE_DELAY)] = delay
+        wanted[Place(BROKER, own, DELETE_DELAY)] = WINDOW_DELAY
+        if pace:
+            wanted[Place(BROKER, own, PACE)] = pace
     else:
         wanted[Place(BROKER, own, RATIO)] = HELD_RATIO
     if backoff:
@@ -148,10 +166,11 @@ class CleanerHold(Feature):
             hold_record(config),
             core.clock.now,
             wanted_settings(HoldState.ENDED, core.broker, BACKOFFS[0])
-            | wanted_settings(HoldState.WINDOW, core.broker, BACKOFFS[0]),
+            | wanted_settings(HoldState.WINDOW, core.broker, BACKOFFS[0], PACE_MARK),
         )
         kept = self._borrowed.places.get(self._place(BACKOFF))
         self._backoff = kept.ours[-1] if kept else ""
+        self._pace = ""
         was_held = HoldState.ENDED if kept else HoldState.HELD if self._borrowed.places else HoldState.FREE
         self._memory = HoldMemory(state=was_held, since=core.clock.seconds(), emptier=core.clock.seconds())
         self._applied: HoldState | None = None
@@ -180,6 +199,7 @@ class CleanerHold(Feature):
             self._apply(state)
         elif core.config.holds_cleaner and (before.state is not state or now >= self._check_at):
             self._check_rights()
+        core.is_cleaner_held = bool(self._borrowed.places)
         is_refused = self._failure is not None and self._failure.kind in (*_REFUSALS, FailureKind.UNREADABLE)
         core.can_hold_cleaner = core.config.holds_cleaner and not is_refused and not self._is_reverted
         is_held = self._place(RATIO) in self._borrowed.places and (state is HoldState.FREE or self._failure is None)
@@ -213,7 +233,11 @@ class CleanerHold(Feature):
             self._backoff = next(each for each in BACKOFFS if each != self._backoff)
         backoff = "" if state is HoldState.HELD else self._backoff
         try:
-            self._take(wanted_settings(state, self.core.broker, backoff, with_topics=self._with_topics))
+            if state is HoldState.WINDOW and self._applied is not state:
+                theirs = self._client.pace()
+                is_slower = theirs is not None and theirs <= self._memory.pace
+                self._pace = "" if is_slower else f"{self._memory.pace}{PACE_MARK}"
+            self._take(wanted_settings(state, self.core.broker, backoff, self._pace, with_topics=self._with_topics))
             self._applied, self._failure = state, None
         except ObservationFailed as error:
             self._failure = error.failure
@@ -240,10 +264,11 @@ class CleanerHold(Feature):
         state dir is lost is found here, too, and given back with the next step."""
         self._check_at = self.core.clock.seconds() + _CHECK_RIGHTS
         wanted = wanted_settings(HoldState.ENDED, self.core.broker, BACKOFFS[0], with_topics=False)
+        window = wanted_settings(HoldState.WINDOW, self.core.broker, "", PACE_MARK, with_topics=False)
         try:
             self._client.check(wanted)
-            found = self._client.own_values(wanted)
-            self._borrowed.adopt({place: value for place, value in found.items() if value in (HELD_RATIO, *BACKOFFS)})
+            found = self._client.own_values(wanted | window)
+            self._borrowed.adopt({place: value for place, value in found.items() if value and _is_ours(value)})
             self._failure, self._with_topics = None, True
         except ObservationFailed as error:
             self._failure = error.failure

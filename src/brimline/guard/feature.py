@@ -53,6 +53,8 @@ class Core:
         self.set_offline = set_offline
         self.can_hold_cleaner = config.holds_cleaner
         """Whether its settings may be borrowed, as far as that is known."""
+        self.is_cleaner_held = False
+        """Whether some are: what the broker says of its cleaner is then what the guard has set."""
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[str]] = {}
 

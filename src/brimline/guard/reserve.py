@@ -14,13 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from brimline.decide.disk_state import DiskState
-from brimline.decide.unfenced_writes import (
-    CLEANER_BYTES_PER_SECOND,
-    Cleaner,
-    CompactedLog,
-    StateLog,
-    UnfencedWriters,
-)
+from brimline.decide.unfenced_writes import Cleaner, CompactedLog, StateLog, UnfencedWriters
 from brimline.disks.reserves import Reserves, VolumeReserve, next_reserve
 from brimline.disks.task import DiskReport, VolumeStatus
 from brimline.documents.notices import Notice, Weight
@@ -95,11 +89,13 @@ class WritersLook:
         config: Callable[[], GuardConfig],
         seconds: Callable[[], float],
         can_be_held: Callable[[], bool],
+        is_held: Callable[[], bool] = lambda: False,
     ) -> None:
         self._client = client
         self._config = config
         self._seconds = seconds
         self._can_be_held = can_be_held
+        self._is_held = is_held
         self._known = _Known()
         self._rates = AppendRates()
         self._measured_at: float | None = None
@@ -115,7 +111,7 @@ class WritersLook:
         if self._known.cleaner is None:
             return {}
         begun = self._seconds()
-        if self._measured_at is None:
+        if self._measured_at is None or self._is_held():
             self._measured_at = begun + MEASURED_FOR
         looked_at: list[str] = []
         found = {volume.log_dirs: self._of_volume(volume, partitions, looked_at) for volume in volumes}
@@ -188,7 +184,7 @@ class WritersLook:
         return UnfencedWriters(
             cleaner=Cleaner(
                 threads=settings.threads,
-                bytes_per_second=min(CLEANER_BYTES_PER_SECOND, (settings.bytes_per_second or 1e18) / settings.threads),
+                most_bytes_per_second=settings.bytes_per_second or float("inf"),
                 delete_delay=settings.delete_delay,
                 backoff=settings.backoff,
                 can_be_held=can_be_held,
@@ -223,7 +219,13 @@ class Reserve(Feature):
     def __init__(self, core: Core, client: WritersClient | None = None) -> None:
         super().__init__(core)
         asked = client or WritersClient(core.config)
-        self._look = WritersLook(asked, lambda: core.config, core.clock.seconds, lambda: core.can_hold_cleaner)
+        self._look = WritersLook(
+            asked,
+            lambda: core.config,
+            core.clock.seconds,
+            lambda: core.can_hold_cleaner,
+            lambda: core.is_cleaner_held,
+        )
         self._unrecorded: NotRecorded | None = None
         self._first_seen: dict[str, tuple[float, Bytes]] = {}
         self.workers = [Worker(self.name, self.step)]
