@@ -329,7 +329,9 @@ def test_a_windows_settings_are_known_too_where_the_record_is_lost(tmp_path: Pat
 def test_no_room_for_the_next_group_is_said(held: Held) -> None:
     held.at(300)
     held.at(300, after=WINDOW_AFTER + 1)
+    assert held.words == [("held", Weight.NOTE)]
 
+    held.at(300, after=10.0)
     assert held.words == [("stuck", Weight.WARNING)]
 
 

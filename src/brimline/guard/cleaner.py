@@ -52,6 +52,8 @@ _CHECK_RIGHTS = 600.0
 _PATIENCE = timedelta(seconds=10)
 WINDOW_AFTER = 75.0
 """Seconds: Kafka's deletion delay of a minute and its cleaner's backoff."""
+_WINDOW_OPENS = 5.0
+"""Seconds until one opens where there is room for it."""
 _REVERTED_TOO_OFTEN = 3
 _NEEDED = ("cleaner", "coordinators")
 """Parts of the reserve that are written while the cleaner is held."""
@@ -311,7 +313,7 @@ class CleanerHold(Feature):
                     "the reserve counts it instead; leave these keys alone while a disk is full",
                 )
             )
-        elif self._memory.is_stuck(self.core.clock.seconds(), WINDOW_AFTER):
+        elif self._memory.is_stuck(self.core.clock.seconds(), WINDOW_AFTER + _WINDOW_OPENS):
             found.append(
                 self._notice(
                     "stuck",
