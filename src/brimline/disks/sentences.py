@@ -89,6 +89,9 @@ def refusal(volume: VolumeStatus, *, enforced: bool) -> str | None:
     return f"would refuse writes to {named_log_dirs(volume)} (observe mode)"
 
 
+OFFLINE_CURE = "make room on it, then restart the broker: until then nothing is written or read there"
+
+
 def how_to_lift(fence: StandingFence, config_path: str) -> str:
     """What the person who meets a fence should do."""
     if fence.cause is admission.FenceCause.MANUAL:

@@ -164,6 +164,10 @@ class DiskReport:
         return {path: volume.state_of(path) for volume in self.volumes for path in volume.log_dirs}
 
     @property
+    def offline(self) -> frozenset[str]:
+        return frozenset(path for volume in self.volumes for path in volume.offline)
+
+    @property
     def full_log_dirs(self) -> tuple[str, ...]:
         return tuple(path for volume in self.volumes if volume.fullness is DiskState.FULL for path in volume.log_dirs)
 

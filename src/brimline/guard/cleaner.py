@@ -361,9 +361,6 @@ class CleanerHold(Feature):
         if not (looked.broker_answers and config.holds_cleaner):
             return
         client = CleanerClient(config)
-        held = BorrowedSettings(client, hold_record(config), looked.clock.now, {})
-        if any(place.key == RATIO for place in held.places):
-            yield Finding(topic="broker", weight=Weight.NOTE, sentence=_HELD_TEXT)
         places = wanted_settings(HoldState.ENDED, config.node_id, BACKOFFS[0])
         try:
             found = client.own_values(places)

@@ -1,11 +1,14 @@
-"""What a refused client is told of a full log dir: with the topics that fill it, if everybody may know them."""
+"""What a refused client is told of a full log dir, with the topics that fill it; what lifts a fence."""
 
-from brimline.guard.gateway_link.feature import reasons_for_clients
+from brimline.disks.sentences import OFFLINE_CURE
+from brimline.guard.gateway_link.feature import gateway_document, reasons_for_clients
+from brimline.guard.gateway_link.task import GatewayReport
 from brimline.guard.percent.percentages import PlainFigures, empty_column
 from brimline.guard.percent.topic_sizes import TopicSize
 from brimline.model import Bytes
 from tests.guard.files import config
 from tests.guard.gateway_link.test_findings import full_volume
+from tests.guard.gateways import fence, state
 
 GIB = 1 << 30
 WHY = (
@@ -43,3 +46,13 @@ def test_where_acls_decide_who_sees_a_topic_none_is_named() -> None:
 
 def test_long_names_are_cut() -> None:
     assert told(figures(**{"x" * 249: GIB})) == f"{WHY}, largest topics {'x' * 59}… 1.00 GiB"
+
+
+def test_room_alone_lifts_no_fence_of_a_log_dir_that_is_offline() -> None:
+    report = GatewayReport(is_wanted=True, state=state(fences=[fence(), fence(logDir="/data/b")]))
+
+    document = gateway_document(report, "server.properties", offline=frozenset({"/data/b"}))
+
+    assert document is not None
+    assert document.state is not None
+    assert [each.what_to_do == OFFLINE_CURE for each in document.state.fences] == [False, True]

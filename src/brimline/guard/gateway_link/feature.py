@@ -6,7 +6,7 @@ In ``/v1/state`` is what ``status`` needs of it. All its counters are in ``/metr
 from collections.abc import Iterator, Mapping, Sequence
 
 from brimline.decide.admission import FenceCause, named_topics
-from brimline.disks.sentences import how_to_lift, reasons_of_full_log_dirs
+from brimline.disks.sentences import OFFLINE_CURE, how_to_lift, reasons_of_full_log_dirs
 from brimline.disks.task import DiskReport
 from brimline.documents.gateway_state import GatewayState, RefusedBatches, Skips, StandingFence
 from brimline.documents.guard_state import (
@@ -35,17 +35,19 @@ from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
 
-def gateway_document(report: GatewayReport, config_path: str) -> GatewayDocument | None:
+def gateway_document(
+    report: GatewayReport, config_path: str, offline: frozenset[str] = frozenset()
+) -> GatewayDocument | None:
     if report.is_absent:
         return None
     return GatewayDocument(
         up=report.state is not None,
         failure=FailureDocument.of(report.failure),
-        state=None if report.state is None else _answer(report.state, report.lately, config_path),
+        state=None if report.state is None else _answer(report.state, report.lately, config_path, offline),
     )
 
 
-def _answer(state: GatewayState, lately: Lately, config_path: str) -> AnswerDocument:
+def _answer(state: GatewayState, lately: Lately, config_path: str, offline: frozenset[str]) -> AnswerDocument:
     return AnswerDocument(
         version=state.version,
         pid=state.pid,
@@ -64,7 +66,7 @@ def _answer(state: GatewayState, lately: Lately, config_path: str) -> AnswerDocu
             for each in state.listeners
         ),
         connections=state.connections.open,
-        fences=tuple(_fence(fence, config_path) for fence in state.fences),
+        fences=tuple(_fence(fence, config_path, offline) for fence in state.fences),
         refused=_sum(state.refusals),
         would_have_refused=_sum(state.would_have_refused),
         lately=LatelyDocument(
@@ -81,7 +83,7 @@ def _answer(state: GatewayState, lately: Lately, config_path: str) -> AnswerDocu
     )
 
 
-def _fence(fence: StandingFence, config_path: str) -> FenceDocument:
+def _fence(fence: StandingFence, config_path: str, offline: frozenset[str]) -> FenceDocument:
     return FenceDocument(
         log_dir=fence.log_dir,
         topic=fence.topic,
@@ -90,7 +92,7 @@ def _fence(fence: StandingFence, config_path: str) -> FenceDocument:
         since=fence.since,
         by=fence.by,
         partitions=fence.partitions,
-        what_to_do=how_to_lift(fence, config_path),
+        what_to_do=OFFLINE_CURE if fence.log_dir in offline else how_to_lift(fence, config_path),
     )
 
 
@@ -195,11 +197,10 @@ class GatewayLink(Feature):
             self.workers.append(Worker("address limits", address_task(core.config).step))
 
     def decided(self, disks: DiskReport) -> None:
-        offline = frozenset(path for volume in disks.volumes for path in volume.offline)
-        self._task.decided(reasons_for_clients(disks, self.core.percents.plain, self.core.config), offline)
+        self._task.decided(reasons_for_clients(disks, self.core.percents.plain, self.core.config), disks.offline)
 
     def document(self, seconds: float) -> Mapping[str, object]:
-        return {"gateway": gateway_document(self._task.report, self.core.config.path)}
+        return {"gateway": gateway_document(self._task.report, self.core.config.path, self.core.disks.offline)}
 
     def changed(self, report: GatewayReport) -> None:
         """The figures of a gateway that does not answer are gone: 0 would say that it runs and does nothing."""
