@@ -6,12 +6,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from http import HTTPStatus
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from brimline.cli import main
 from brimline.decide.reclaim.dry_run import dry_run
@@ -26,6 +29,7 @@ from brimline.pages.volumes_page import ShownVolume
 from brimline.web.access import Access
 from brimline.web.pages import WebPages
 from brimline.web.warehouse import FleetSource
+from brimline.web.what_if import Asked
 from tests.decide.reclaim.scenarios import Scenario, all_scenarios
 from tests.fleet.snapshots import header_of, sections_of, write_snapshot
 from tests.pages.test_html import HOSTILE, Parsed
@@ -337,6 +341,11 @@ def test_a_topic_of_a_what_if_that_nobody_has_is_said(warehouse: Path) -> None:
         ("days=7&ceiling=101", "'101' is not a ceiling"),
         ("days=7&broker=99", "no broker with segments matches"),
         ("days=7&topic=a&retention=7", "7 of what?"),
+        ("days=7&topic=a", "a topic needs a retention"),
+        # Not a pattern of its own
+        ("days=7&topic=*&retention=x|(a%2B)%2Bb=7d", "is not a size"),
+        ("days=7&topic=*&retention=" + "(" * 2000 + "=7d", "is not a size"),
+        ("days=7&topic=*&retention=" + "9" * 400 + ".5EB", "is not a size"),
     ],
 )
 def test_a_what_if_that_makes_no_sense_is_a_sentence(warehouse: Path, query: str, sentence: str) -> None:
@@ -344,6 +353,29 @@ def test_a_what_if_that_makes_no_sense_is_a_sentence(warehouse: Path, query: str
 
     assert answer.status is HTTPStatus.BAD_REQUEST
     assert sentence in Parsed(answer.body.decode()).text
+
+
+LONGEST = "a" * 249
+"""The longest name that a topic can have."""
+
+
+@pytest.mark.parametrize(
+    "topic", ["*" * 8000 + "!", "*a" * 60 + "!", "*aa*a" * 40 + "*!", "a*" * 120 + "*b*", "*a*" * 2000, "*" * 40]
+)
+def test_no_pattern_takes_for_ever(topic: str) -> None:
+    """Two stars in a row, or a name that nearly matches, had every way of sharing it out tried."""
+    (rule,) = Asked.of({"topic": topic, "retention": "7d"}).what_if.retention
+
+    assert (rule.pattern.fullmatch(LONGEST) is not None) == (topic == "*" * 40)
+
+
+@given(st.text("ab*.", max_size=12), st.text("ab.", max_size=12))
+def test_a_star_is_any_text(topic: str, name: str) -> None:
+    assume(topic)
+
+    (rule,) = Asked.of({"topic": topic, "retention": "7d"}).what_if.retention
+
+    assert bool(rule.pattern.fullmatch(name)) == fnmatchcase(name, topic)
 
 
 def test_no_jvm_and_no_spark(warehouse: Path) -> None:
