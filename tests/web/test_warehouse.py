@@ -26,6 +26,7 @@ from brimline.guard.http import HttpRequest, HttpResponse
 from brimline.model import human_bytes
 from brimline.pages.disk_page import _which
 from brimline.pages.volumes_page import ShownVolume
+from brimline.web import what_if
 from brimline.web.access import Access
 from brimline.web.pages import WebPages
 from brimline.web.warehouse import FleetSource
@@ -353,6 +354,30 @@ def test_a_what_if_that_makes_no_sense_is_a_sentence(warehouse: Path, query: str
 
     assert answer.status is HTTPStatus.BAD_REQUEST
     assert sentence in Parsed(answer.body.decode()).text
+
+
+@pytest.mark.parametrize(
+    ("segments", "days", "where"), [(90_000, 7, "here"), (90_000, 365, "apart"), (200_000, 7, "apart")]
+)
+def test_what_takes_long_is_not_done_by_the_server_itself(
+    monkeypatch: pytest.MonkeyPatch, segments: int, days: int, where: str
+) -> None:
+    def no_process(*_: object, **__: object) -> None:
+        raise OSError("a process of its own")
+
+    monkeypatch.setattr(what_if, "ProcessPoolExecutor", no_process)
+    file = SnapshotFile(
+        path="/gone", segments=segments, cluster_id="c", broker_id=1, snapshot_id="ff", taken_at_ms=int(NOW.timestamp())
+    )
+
+    def done() -> int:
+        return len(list(what_if._rows(WhatIf(days=days), [file])))
+
+    if where == "apart":
+        with pytest.raises(OSError, match="a process of its own"):
+            done()
+    else:
+        assert done() == 1
 
 
 LONGEST = "a" * 249

@@ -36,8 +36,8 @@ _AT_ONCE = 4
 _MOST_DAYS = 365
 _TOPICS, _DEVICES = 50, 50
 _NICE = 10
-_SMALL = 100_000
-"""So many segments are simulated before a process would have started."""
+_SMALL = 800_000
+"""So many segments, each for a day, are simulated before a process would have started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class _Job:
 
 def _rows(what_if: WhatIf, files: Sequence[SnapshotFile]) -> Iterator[RecordBatch]:
     of_file = rows_of(what_if).of_file
-    if sum(file.segments for file in files) <= _SMALL:
+    if sum(file.segments for file in files) * (what_if.days + 1) <= _SMALL:
         yield from map(of_file, files)
         return
     # A fork would copy this process's threads in whatever state they are
