@@ -5,6 +5,8 @@
 PYTHON := .venv/bin/python
 # How many processes, and who gets what: tests/scheduling.py
 SIDE_BY_SIDE := -n auto
+# Brokers and files go with it, however it is ended. A shell in between would keep SIGTERM to itself.
+TESTS := exec $(PYTHON) -m scripts.tests
 LINT := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports --no-cache
 # Where scripts/setup.sh puts Prometheus and promtool.
 export PATH := $(CURDIR)/.tools/prometheus:$(PATH)
@@ -27,9 +29,7 @@ lint: setup ## ruff, mypy --strict, import contracts
 test: setup ## what CI runs: lint, then every test that takes seconds, on real parts
 	@# mypy has one core. On the other one test modules are compiled: once, and not by every process of the run
 	.venv/bin/pytest --collect-only --quiet >/dev/null 2>&1 & $(LINT); code=$$?; wait; exit $$code
-	@# Its temporary files go with it, however it ends
-	folder=$$(mktemp -d); chmod 711 "$$folder"; trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
-	TMPDIR="$$folder" .venv/bin/pytest -m "not long" $(SIDE_BY_SIDE) --durations=15 --basetemp="$$folder/tests"
+	@$(TESTS) -m "not long" $(SIDE_BY_SIDE) --durations=15
 
 test-long: setup ## the tests that take minutes: all Kafka versions, fuzzing; an hour, kept in docs/test-long.md
 	@$(PYTHON) -m scripts.test_long

@@ -145,13 +145,13 @@ class Runner:
                     running[number] = Started(job=job, process=self._start(number, job), begin=time.monotonic())
                 time.sleep(_POLL_SECONDS)
                 for number in [number for number, each in running.items() if each.is_over()]:
-                    _end([running[number].process])
+                    end([running[number].process])
                     results[number] = self._result(number, running.pop(number))
                     say(f"file {len(results)} of {len(jobs)}, {self._run.time_so_far()} so far: {results[number]}")
                     if results[number].failures:
                         print(self._log(number).read_text(errors="replace"), file=sys.stderr, flush=True)
         finally:
-            _end([each.process for each in running.values()])
+            end([each.process for each in running.values()])
         return [results[number] for number in sorted(results)]
 
     def _start(self, number: int, job: Job) -> "subprocess.Popen[str]":
@@ -184,7 +184,7 @@ class Runner:
         return self._folder / f"{number}.log"
 
 
-def _end(processes: Iterable["subprocess.Popen[str]"]) -> None:
+def end(processes: Iterable["subprocess.Popen[str]"]) -> None:
     """pytest takes its brokers and files away when it is interrupted; what does not is killed with all it started."""
     alive = [process for process in processes if process.poll() is None]
     for process in alive:

@@ -99,12 +99,18 @@ def _after(path: Path, name: str, separator: str) -> str:
 
 @contextmanager
 def nothing_left_behind(prefix: str) -> Iterator[Path]:
-    """A folder for everything temporary, of children too, gone at the end; told to end is interrupted, as by ctrl-C."""
+    """A folder for everything temporary, of children too, gone at the end; told to end is interrupted, as by ctrl-C.
+
+    Once: whoever signals a whole group has it signalled again by its make, in the middle of cleaning up.
+    """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    # Both: what is started in the background ignores the latter, and so would its children
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     # What Spark's JVM leaves when it is killed is here as well.
     names = ("TMPDIR", "SPARK_LOCAL_DIRS")
     known = {name: os.environ.get(name) for name in names}
@@ -119,7 +125,8 @@ def nothing_left_behind(prefix: str) -> Iterator[Path]:
             if value is not None:
                 os.environ[name] = value
         tempfile.tempdir = None
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def sayer(name: str) -> Callable[[str], None]:

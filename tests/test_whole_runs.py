@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -190,3 +190,49 @@ def test_interrupted_it_lets_the_tests_clean_up_and_leaves_nothing(scratch: Path
     assert there.read_text() == "cleaned up"
     assert not Path(made).exists()
     assert not Path(f"/proc/{pid}").exists()
+
+
+BROKER = """
+import os, pathlib, time
+import pytest
+from brimline.sandbox import Sandbox, SandboxSpec
+pytestmark = pytest.mark.integration
+def test_waits():
+    with Sandbox(SandboxSpec()) as sandbox:
+        pathlib.Path({here!r}).write_text(f"{{os.getpid()}} {{sandbox.broker(1).pid}} {{os.environ['TMPDIR']}}\\n")
+        while True:
+            time.sleep(0.1)
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("real_volumes")
+@pytest.mark.parametrize(
+    ("number", "send"),
+    [
+        (signal.SIGTERM, os.kill),
+        pytest.param(signal.SIGTERM, os.killpg, marks=pytest.mark.long),
+        pytest.param(signal.SIGINT, os.killpg, marks=pytest.mark.long),
+    ],
+)
+def test_the_tests_of_make_leave_no_broker_and_no_file(
+    scratch: Path, tmp_path: Path, number: int, send: Callable[[int, int], None]
+) -> None:
+    """Told to end alone, as by a service manager; with its group, as by timeout and by ctrl-C."""
+    here = tmp_path / "here"
+    (scratch / "test_waits.py").write_text(BROKER.format(here=str(here)))
+    rule = f"scratch: ; @$(TESTS) -n 1 {(scratch / 'test_waits.py').relative_to(ROOT)}"
+    with (tmp_path / "log").open("w") as log:
+        command = ["make", "--eval", rule, "scratch"]
+        make = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+    try:
+        eventually(lambda: make.poll() is not None or (here.exists() and here.read_text().endswith("\n")))
+        worker, broker, folder = here.read_text().split()
+        send(make.pid, number)
+        make.wait(PATIENCE_SECONDS)
+    finally:
+        make.kill()
+
+    assert make.returncode != 0
+    assert not Path(folder).exists()
+    eventually(lambda: not any(Path("/proc", pid).exists() for pid in (worker, broker)))

@@ -396,7 +396,7 @@ def asked(
     board = MetricBoard()
     board.put(BROKER_CONNECTED.single(1))
     known = read_state(state_document(state).decode(), "http://here")
-    pages = Pages(board, lambda: known, lambda: None, unhealthy, lambda: None, lambda: HISTORY, no_disk)
+    pages = Pages(board, lambda: known, lambda: None, unhealthy, lambda: None, lambda: HISTORY, no_disk, lambda _: True)
     return pages.respond(HttpRequest(method="GET", path=path, headers=headers))
 
 

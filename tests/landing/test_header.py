@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.landing.delivery import Spool
 from brimline.landing.header import NAME, BadHeader, Header, Section, Source, UnknownVersion
 from tests.landing.snapshots import HEADER
 
@@ -16,7 +19,7 @@ sections = st.builds(Section, first_group=numbers, groups=numbers, rows=numbers)
 headers = st.builds(
     Header,
     snapshot_id=st.text("0123456789abcdef", min_size=1, max_size=64),
-    cluster_id=st.text(min_size=1, max_size=40),
+    cluster_id=st.text(min_size=1, max_size=10),
     broker_id=st.integers(0, 2**31 - 1),
     source=st.sampled_from(Source),
     taken_at_ms=st.integers(0, 10**13 - 1),
@@ -39,6 +42,28 @@ def test_a_header_comes_back_from_its_json(header: Header) -> None:
 def test_every_header_names_a_file_that_is_found_again(header: Header) -> None:
     assert NAME.fullmatch(header.name)
     assert ".." not in header.name.split("/")
+
+
+@pytest.mark.parametrize("cluster_id", ["", "\ud800", "a\udfff", "é" * 200, "/" * 43, "a" * 129, "." * 43])
+def test_a_cluster_id_that_can_name_no_folder_is_refused_written_and_read(cluster_id: str) -> None:
+    with pytest.raises(BadHeader, match="cluster id"):
+        replace(HEADER, cluster_id=cluster_id)
+    with pytest.raises(BadHeader, match="cluster"):
+        Header.from_json(json.dumps(json.loads(HEADER.to_json()) | {"cluster_id": cluster_id}))
+
+
+def test_the_longest_cluster_id_waits_under_a_name_that_a_file_can_have(tmp_path: Path) -> None:
+    longest = replace(HEADER, cluster_id="a" * 128, broker_id=2**31 - 1, snapshot_id=uuid4().hex)
+    spool = Spool(tmp_path, 1000)
+
+    spool.add(longest.name, b"data")
+
+    assert [each.name for each in spool.waiting()] == [longest.name]
+
+
+def test_half_a_letter_is_no_text() -> None:
+    with pytest.raises(BadHeader, match="made_by"):
+        Header.from_json(json.dumps(json.loads(HEADER.to_json()) | {"made_by": "\ud800"}))
 
 
 def test_names_are_in_the_order_of_time() -> None:

@@ -224,6 +224,43 @@ def test_a_long_text_in_every_row_is_not_repeated() -> None:
     assert pa.default_memory_pool().max_memory() - before < 100_000_000
 
 
+def logs(count: int) -> bytes:
+    """So many equal logs, which take a sixth of a byte each in a file that our own writer has made."""
+    nothing = {pa.string(): "x", pa.bool_(): False}
+    columns = [pa.repeat(pa.scalar(nothing.get(each.type, 0), each.type), count) for each in SECTIONS[LOGS]]
+    return encode(HEADER, {LOGS: pa.table(columns, schema=SECTIONS[LOGS])})
+
+
+def test_more_logs_than_a_broker_has_are_not_read() -> None:
+    assert MOST_ROWS[LOGS] < 2_000_000
+    assert MOST_ROWS[SEGMENTS] < 10_000_000
+
+
+def test_rows_that_a_file_so_small_cannot_have_are_not_read() -> None:
+    """Of a broker, that is: all of these are one row."""
+    bomb = logs(600_000)
+    before = pa.default_memory_pool().max_memory()
+
+    assert len(bomb) < 200_000
+    assert MOST_ROWS[LOGS] > 600_000
+    assert reason_of(bomb) is QuarantineReason.TOO_LARGE
+    assert pa.default_memory_pool().max_memory() - before < 10_000_000
+    with Snapshot(logs(300_000)) as snapshot:
+        assert snapshot.header.sections[LOGS].rows == 300_000
+
+
+def test_texts_of_several_columns_are_counted_together() -> None:
+    text = "x" * (reader._ROOM // 15_000)
+    row = {"log_dir": text, "device": text, "is_offline": False}
+    table = pa.Table.from_pylist([row], schema=pa.schema([SECTIONS[VOLUMES].field(name) for name in row]))
+    whole = encode(HEADER, {VOLUMES: pa.concat_tables([table] * 9_000)})
+
+    with Snapshot(whole) as snapshot:
+        assert len(snapshot.read(VOLUMES, ["log_dir"])) == len(snapshot.read(VOLUMES, ["log_dir"])) == 9_000
+        with pytest.raises(BadSnapshot, match="too-large"):
+            snapshot.read(VOLUMES, ["device"])
+
+
 def test_more_bytes_than_a_broker_has_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "MOST_BYTES", 1000)
 

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from http import HTTPStatus
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from brimline.cli import main
 from brimline.decide.reclaim.dry_run import dry_run
@@ -23,9 +26,11 @@ from brimline.guard.http import HttpRequest, HttpResponse
 from brimline.model import human_bytes
 from brimline.pages.disk_page import _which
 from brimline.pages.volumes_page import ShownVolume
+from brimline.web import what_if
 from brimline.web.access import Access
 from brimline.web.pages import WebPages
 from brimline.web.warehouse import FleetSource
+from brimline.web.what_if import Asked
 from tests.decide.reclaim.scenarios import Scenario, all_scenarios
 from tests.fleet.snapshots import header_of, sections_of, write_snapshot
 from tests.pages.test_html import HOSTILE, Parsed
@@ -337,6 +342,11 @@ def test_a_topic_of_a_what_if_that_nobody_has_is_said(warehouse: Path) -> None:
         ("days=7&ceiling=101", "'101' is not a ceiling"),
         ("days=7&broker=99", "no broker with segments matches"),
         ("days=7&topic=a&retention=7", "7 of what?"),
+        ("days=7&topic=a", "a topic needs a retention"),
+        # Not a pattern of its own
+        ("days=7&topic=*&retention=x|(a%2B)%2Bb=7d", "is not a size"),
+        ("days=7&topic=*&retention=" + "(" * 2000 + "=7d", "is not a size"),
+        ("days=7&topic=*&retention=" + "9" * 400 + ".5EB", "is not a size"),
     ],
 )
 def test_a_what_if_that_makes_no_sense_is_a_sentence(warehouse: Path, query: str, sentence: str) -> None:
@@ -344,6 +354,53 @@ def test_a_what_if_that_makes_no_sense_is_a_sentence(warehouse: Path, query: str
 
     assert answer.status is HTTPStatus.BAD_REQUEST
     assert sentence in Parsed(answer.body.decode()).text
+
+
+@pytest.mark.parametrize(
+    ("segments", "days", "where"), [(90_000, 7, "here"), (90_000, 365, "apart"), (200_000, 7, "apart")]
+)
+def test_what_takes_long_is_not_done_by_the_server_itself(
+    monkeypatch: pytest.MonkeyPatch, segments: int, days: int, where: str
+) -> None:
+    def no_process(*_: object, **__: object) -> None:
+        raise OSError("a process of its own")
+
+    monkeypatch.setattr(what_if, "ProcessPoolExecutor", no_process)
+    file = SnapshotFile(
+        path="/gone", segments=segments, cluster_id="c", broker_id=1, snapshot_id="ff", taken_at_ms=int(NOW.timestamp())
+    )
+
+    def done() -> int:
+        return len(list(what_if._rows(WhatIf(days=days), [file])))
+
+    if where == "apart":
+        with pytest.raises(OSError, match="a process of its own"):
+            done()
+    else:
+        assert done() == 1
+
+
+LONGEST = "a" * 249
+"""The longest name that a topic can have."""
+
+
+@pytest.mark.parametrize(
+    "topic", ["*" * 8000 + "!", "*a" * 60 + "!", "*aa*a" * 40 + "*!", "a*" * 120 + "*b*", "*a*" * 2000, "*" * 40]
+)
+def test_no_pattern_takes_for_ever(topic: str) -> None:
+    """Two stars in a row, or a name that nearly matches, had every way of sharing it out tried."""
+    (rule,) = Asked.of({"topic": topic, "retention": "7d"}).what_if.retention
+
+    assert (rule.pattern.fullmatch(LONGEST) is not None) == (topic == "*" * 40)
+
+
+@given(st.text("ab*.", max_size=12), st.text("ab.", max_size=12))
+def test_a_star_is_any_text(topic: str, name: str) -> None:
+    assume(topic)
+
+    (rule,) = Asked.of({"topic": topic, "retention": "7d"}).what_if.retention
+
+    assert bool(rule.pattern.fullmatch(name)) == fnmatchcase(name, topic)
 
 
 def test_no_jvm_and_no_spark(warehouse: Path) -> None:

@@ -58,7 +58,8 @@ class ControlServer(socketserver.ThreadingUnixStreamServer):
     def close(self) -> None:
         self.shutdown()
         self.server_close()
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # a state dir that is read-only meanwhile: the next start removes it
+            self._path.unlink(missing_ok=True)
 
     def get_request(self) -> tuple[socket.socket, str]:
         try:

@@ -2,6 +2,7 @@
 
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 from typing import TypeVar
 
 from brimline.documents import guard_state, history
@@ -36,6 +37,11 @@ def _fetch(url: str, page: str, timeout: float) -> tuple[str, str]:
         with urllib.request.urlopen(address, timeout=timeout) as answer:
             return answer.read().decode("utf-8"), address
     except (OSError, ValueError) as failure:
+        if isinstance(failure, urllib.error.HTTPError) and failure.code == HTTPStatus.FORBIDDEN:
+            raise BrimlineError(
+                f"the guard at {address} is not served under this name: use its address, or add the name to "
+                "brimline.http.hosts there"
+            ) from failure
         reason = getattr(failure, "reason", failure)
         why = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
         any_port = " (port 0 is any free port: the guard's log names it, use --url)" if ":0/" in address else ""

@@ -27,6 +27,7 @@ from brimline.guard.disks.published import check_ages, disk_families
 from brimline.guard.feature import Core
 from brimline.guard.features import FEATURES
 from brimline.guard.history import KeptHistory
+from brimline.guard.hosts import HostNames
 from brimline.guard.http import SLOW_PAGES, SMALL_PAGES, HttpServer, Pages
 from brimline.guard.only_guard import OnlyGuard
 from brimline.guard.reclaim.settings import ReclaimSettings
@@ -96,7 +97,14 @@ class Guard:
         history = KeptHistory(config.state_dir, config.node_id, clock.now)
         self._disk_pages = DiskPages(self.core, self._state, history)
         pages = Pages(
-            self._board, self._state, self._refresh, self._unhealthy, self._unready, history, self._disk_pages.seen
+            self._board,
+            self._state,
+            self._refresh,
+            self._unhealthy,
+            self._unready,
+            history,
+            self._disk_pages.seen,
+            HostNames(lambda: self.core.config).takes,
         )
         self._http = HttpServer(
             config.text(keys.METRICS_HOST), config.number(keys.METRICS_PORT), pages.respond, SMALL_PAGES, SLOW_PAGES

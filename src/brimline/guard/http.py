@@ -220,9 +220,12 @@ async def _write(writer: asyncio.StreamWriter, response: HttpResponse, *, with_b
 
 
 SMALL_PAGES = ("/healthz", "/readyz")
+_OPEN_PAGES = (*SMALL_PAGES, "/metrics")
+"""Under any name: no scraper and no probe stops."""
 SLOW_PAGES = ("/disk",)
 _INDEX = b"""Brimline guard: / (for people), /metrics (Prometheus), /v1/state and /v1/history (JSON), /healthz, /readyz
 """
+_OTHER_HOST = "not served under this name: use an address, the host's own name, or add the name to brimline.http.hosts"
 
 
 class Pages:
@@ -237,6 +240,7 @@ class Pages:
         unready: Callable[[], str | None],
         history: Callable[[], Timeline],
         disk: Callable[[DiskQuery], DiskSeen],
+        takes_host: Callable[[str], bool],
     ) -> None:
         self._board = board
         self._renderer = PrometheusRenderer()
@@ -246,8 +250,11 @@ class Pages:
         self._unready = unready
         self._history = history
         self._disk = disk
+        self._takes_host = takes_host
 
     def respond(self, request: HttpRequest) -> HttpResponse:
+        if request.path not in _OPEN_PAGES and not self._takes_host(request.headers.get("host", "")):
+            return _plain(HTTPStatus.FORBIDDEN, _OTHER_HOST)
         match request.path:
             case "/metrics":
                 return self._metrics(request)

@@ -28,7 +28,11 @@ NAME = re.compile(rf"{ROOT}/[^/]+/\d+/(?:{DAY.pattern}/)?\d{{13}}-[0-9a-f]+\{SUF
 _LATEST_MS = 10**13 - 1
 """The last moment of 13 digits, in the year 2286."""
 _HEX = re.compile(r"[0-9a-f]{1,64}")
+_HALF_A_LETTER = re.compile(r"[\ud800-\udfff]")
+"""What JSON and Java's files may have, and no file and no table."""
 _LARGEST_BROKER_ID = 2**31 - 1
+_LONGEST_FOLDER = 128
+"""Bytes of a cluster's. A snapshot that waits has all of its name in one file's, of 255 at most."""
 
 
 class BadHeader(ValueError):
@@ -71,8 +75,7 @@ class Header:
     def __post_init__(self) -> None:
         if not _HEX.fullmatch(self.snapshot_id):
             raise BadHeader(f"snapshot_id {self.snapshot_id!r} is not of lower-case hexadecimal digits")
-        if not self.cluster_id or len(self.cluster_id) > 200:
-            raise BadHeader(f"cluster_id {self.cluster_id[:200]!r} is not a name of 1 to 200 characters")
+        folder_of(self.cluster_id)
         if not 0 <= self.broker_id <= _LARGEST_BROKER_ID:
             raise BadHeader(f"broker_id {self.broker_id} is not a broker's id")
         if not 0 <= self.taken_at_ms <= _LATEST_MS:
@@ -81,7 +84,7 @@ class Header:
     @property
     def name(self) -> str:
         """The file's name below the landing place's root."""
-        cluster = quote(self.cluster_id, safe="").replace(".", "%2E")
+        cluster = folder_of(self.cluster_id)
         day = datetime.fromtimestamp(self.taken_at_ms / 1000, UTC).date().isoformat()
         return f"{ROOT}/{cluster}/{self.broker_id}/{day}/{self.taken_at_ms:013d}-{self.snapshot_id}{SUFFIX}"
 
@@ -139,6 +142,14 @@ class Header:
         )
 
 
+def folder_of(cluster_id: str) -> str:
+    """Raises ``BadHeader``."""
+    folder = "" if _HALF_A_LETTER.search(cluster_id) else quote(cluster_id, safe="").replace(".", "%2E")
+    if not 0 < len(folder) <= _LONGEST_FOLDER:
+        raise BadHeader(f"the cluster id {cluster_id[:200]!r} makes no folder's name of 1 to {_LONGEST_FOLDER} bytes")
+    return folder
+
+
 def _section(name: str, value: object) -> Section:
     if not isinstance(value, dict):
         raise BadHeader(f"the section {name} is not described")
@@ -157,6 +168,6 @@ def _number(document: Mapping[str, Any], key: str) -> int:
 
 def _text(document: Mapping[str, Any], key: str) -> str:
     value = document.get(key)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or _HALF_A_LETTER.search(value):
         raise BadHeader(f"{key} is {value!r}, not a text")
     return value

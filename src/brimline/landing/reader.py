@@ -2,9 +2,10 @@
 
 **Invariant.** Whatever the bytes are, a reader here returns what a writer put in or raises ``BadSnapshot``. Checked
 before a row is read: Parquet's marks and the footer's seal, the header, that its sections are the file's row groups,
-all columns and their types, and that no more is in it than a broker has: a file of a thousand bytes may hold millions
-of rows. Checked while reading: the checksum of every page, the number of rows, the length of texts before they are
-repeated, and nulls where none may be. What the rows say together is checked in ``tables``.
+all columns and their types, and that no more is in it than a broker has, and than a broker's rows can be in a file of
+that size: one of a thousand bytes may hold millions of equal rows. Checked while reading: the checksum of every page,
+the number of rows, the length of texts before they are repeated, and nulls where none may be. What the rows say
+together is checked in ``tables``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,18 +41,24 @@ __all__ = ["BadSnapshot", "QuarantineReason", "Snapshot", "Source", "read_header
 Source: TypeAlias = "str | Path | bytes | pa.Buffer | pa.NativeFile | Snapshot"
 """A local path, the bytes themselves, an open file of pyarrow's, or a snapshot that is open already."""
 
-MOST_ROWS: Mapping[str, int] = {VOLUMES: 10_000, TOPICS: 1_000_000, LOGS: 8_000_000, SEGMENTS: 32_000_000}
-"""Many times what the largest broker has."""
+MOST_ROWS: Mapping[str, int] = {VOLUMES: 10_000, TOPICS: 1_000_000, LOGS: 1_000_000, SEGMENTS: 8_000_000}
+"""Many times what the largest broker has: it opens three files for each segment."""
 MOST_BYTES = 4 << 30
-"""Of all pages, as they are before compression."""
+"""Of all pages, as they are before compression; and of all rows, as they are in memory."""
 MOST_FILE_BYTES = 1 << 30
 """As they are in the file: a million segments take ten million."""
-MOST_TEXT = 256 << 20
-"""Of one column."""
+_ROOM, _TIMES = 64 << 20, 64
+"""Of both, whatever the file's size, and for each of its bytes. Segments take five times their bytes in the file; two
+million that are as alike as a clock's ticks would still have room."""
 
 _TEXTS = frozenset(
     column_in_file(name, each.name) for name, schema in SECTIONS.items() for each in schema if each.type == pa.string()
 )
+_WIDTHS = {
+    name: sum(4 if each.type == pa.string() else -(-each.type.bit_width // 8) for each in schema)
+    for name, schema in SECTIONS.items()
+}
+"""Bytes of a row, without its texts."""
 _ALL_COLUMNS: Mapping[str, int] = {name: place for place, name in enumerate(FILE_SCHEMA.names)}
 
 
@@ -65,14 +72,25 @@ class Snapshot:
         with _judged():
             try:
                 self._seal_begins = check_seal(self._file)
+                self._most = min(_ROOM + _TIMES * self._file.size(), MOST_BYTES)
+                self._held: dict[str, int] = {}
                 self._parquet = _parquet(self._file, _ALL_COLUMNS)
                 self.header = _header(self._parquet.metadata.metadata or {})
                 self._columns = _check_columns(self._parquet.metadata.schema)
-                _check_groups(self.header, self._parquet.metadata)
+                _check_groups(self.header, self._parquet.metadata, self._most)
+                for name, section in self.header.sections.items():
+                    self.hold(name, section.rows * _WIDTHS[name])
                 self._are_pages_checked = False
             except BaseException:
                 self.close()
                 raise
+
+    def hold(self, what: str, size: int) -> None:
+        """Before it is unfolded. Raises ``BadSnapshot`` where all together is more than such a file can stand for."""
+        self._held[what] = size
+        held = sum(self._held.values())
+        if held > self._most:
+            raise BadSnapshot(QuarantineReason.TOO_LARGE, f"{held} bytes of rows, with {what}, in a file that small")
 
     def read(self, section: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A section's columns, or some of them, under their plain names."""
@@ -104,6 +122,7 @@ class Snapshot:
                 ]
             for each, is_text, is_sure in watched:
                 if is_text and names[each] in self._columns:
+                    self.hold(names[each], _text_bytes(found[each]))
                     found[each] = _plain(found[each])
                 if is_sure and found[each].null_count:
                     raise BadSnapshot(QuarantineReason.INCONSISTENT, f"{section}.{schema.names[each]} has nulls")
@@ -234,12 +253,12 @@ def _check_columns(columns: pq.ParquetSchema) -> Mapping[str, int]:
     return {columns.column(place).path: place for place in range(len(columns))}
 
 
-def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
+def _check_groups(header: Header, metadata: pq.FileMetaData, most: int) -> None:
     if set(header.sections) != set(SECTIONS):
         raise BadSnapshot(QuarantineReason.INCONSISTENT, f"has the sections {sorted(header.sections)}")
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     size = sum(group.total_byte_size for group in groups)
-    if size > MOST_BYTES:
+    if size > most:
         raise BadSnapshot(QuarantineReason.TOO_LARGE, f"{size} bytes before compression")
     expected = 0
     for name, section in sorted(header.sections.items(), key=lambda each: (each[1].first_group, each[1].groups)):
@@ -256,16 +275,15 @@ def _check_groups(header: Header, metadata: pq.FileMetaData) -> None:
         raise BadSnapshot(QuarantineReason.INCONSISTENT, "has row groups outside of any section")
 
 
-def _plain(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _text_bytes(column: pa.ChunkedArray) -> int:
     """Texts come as numbers and what they stand for: one long text may stand in every row."""
     # Even if every row were all texts together it is little, nearly always
-    if column.nbytes * len(column) > MOST_TEXT:
-        size = 0
-        for chunk in column.chunks:
-            lengths = pc.binary_length(chunk.dictionary)
-            size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
-        if size > MOST_TEXT:
-            raise BadSnapshot(QuarantineReason.TOO_LARGE, f"a column with {size} bytes of text")
+    if column.nbytes * len(column) <= _ROOM // 64:
+        return 0
+    return sum(pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     plain = [chunk.dictionary_decode() for chunk in column.chunks]
     return plain[0] if len(plain) == 1 else pa.chunked_array(plain, column.type.value_type)
 

@@ -31,7 +31,7 @@ _UNITS = {
     **{prefix: 1024**power for power, prefix in enumerate("kmgtpe", start=1)},
 }
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,40}(?:\.\d{1,40})?)\s*([a-z]*)", re.IGNORECASE)
 
 
 def parse_bytes(text: str) -> Bytes:

@@ -599,6 +599,15 @@ METRICS_PORT = Key(
     reloadable=False,
     sentence="The port of the same; 0 takes any free one, which the log names.",
 )
+HTTP_HOSTS = Key(
+    name="brimline.http.hosts",
+    kind=KeyKind.TEXT,
+    default="",
+    sentence=(
+        "Further names, comma-separated, under which / and /v1 may be asked for. Addresses, localhost, the host's own "
+        "name and those of the broker's listeners always may. /metrics, /healthz and /readyz are open to any name."
+    ),
+)
 PUBLISH = Key(
     name="brimline.metrics.publish",
     kind=KeyKind.CHOICE,

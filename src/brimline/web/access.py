@@ -11,6 +11,7 @@ import ipaddress
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from brimline.guard.hosts import named
 from brimline.guard.http import HttpRequest, HttpResponse
 from brimline.model import BadInput
 
@@ -25,8 +26,7 @@ class Access:
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
         """``None``: it may be answered."""
         if self.token is None:
-            host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-            if is_loopback(host.strip("[]")):
+            if is_loopback(named(request.headers.get("host", ""))):
                 return None
             return HttpResponse(
                 status=HTTPStatus.FORBIDDEN,

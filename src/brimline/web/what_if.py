@@ -2,7 +2,8 @@
 
 **Bounded.** One simulation at a time; a large one in a process of its own at low priority: the other pages do not wait
 for it, and its page says how far it is. Another question ends the one that is under way. What was asked
-lately is kept for as long as the fleet's snapshots are the same.
+lately is kept for as long as the fleet's snapshots are the same. Nothing of the form is an expression, and so nothing
+of it takes longer than its length.
 """
 
 import multiprocessing
@@ -21,7 +22,7 @@ from pyarrow import RecordBatch
 
 from brimline.fleet.planner.tasks import SnapshotFile
 from brimline.fleet.simulate.simulate import Simulation, TopicOutcome, rows_of, simulation, together
-from brimline.fleet.simulate.what_if import WhatIf, parse_retention
+from brimline.fleet.simulate.what_if import WhatIf, retention_rule
 from brimline.fleet.simulate.words import age_at, age_then, asked_for, day_name, trouble, troubled, unmatched
 from brimline.model import counted, human_bytes, human_count
 from brimline.pages.html import Html, fragment, page, tag
@@ -35,8 +36,8 @@ _AT_ONCE = 4
 _MOST_DAYS = 365
 _TOPICS, _DEVICES = 50, 50
 _NICE = 10
-_SMALL = 100_000
-"""So many segments are simulated before a process would have started."""
+_SMALL = 800_000
+"""So many segments, each for a day, are simulated before a process would have started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,9 @@ class Asked:
     @property
     def what_if(self) -> WhatIf:
         """Raises ``ValueError`` with a sentence."""
-        rules = (parse_retention(self.pattern_and_limit),) if self.topic or self.retention else ()
+        if bool(self.topic) != bool(self.retention):
+            raise ValueError("a topic needs a retention, and a retention a topic")
+        rules = (retention_rule(re.compile(self.pattern), self.retention),) if self.topic else ()
         return WhatIf(
             ceiling_percent=_number("a ceiling", self.ceiling, 100),
             max_used_percent=_number("a limit of used percent", self.max_used, 100),
@@ -67,16 +70,20 @@ class Asked:
         )
 
     @property
-    def pattern_and_limit(self) -> str:
-        """A topic's name, in which ``*`` is anything: an expression of a stranger could take for ever to match."""
-        return f"{re.escape(self.topic).replace(re.escape('*'), '.*')}={self.retention}"
+    def pattern(self) -> str:
+        """Of a topic's name, in which ``*`` is anything: an expression of a stranger could take for ever to match. What
+        lies between two stars is looked for once, and where it was found is never thought over."""
+        first, *others = map(re.escape, re.split(r"\*+", self.topic))
+        if not others:
+            return first
+        return "".join((first, *(f"(?>.*?{part})" for part in others[:-1]), ".*", others[-1]))
 
     @property
     def command(self) -> str:
         given = (
             ("ceiling", self.ceiling),
             ("max-used", self.max_used),
-            ("retention", self.pattern_and_limit if self.topic else ""),
+            ("retention", f"{self.pattern}={self.retention}" if self.topic else ""),
             ("days", self.days),
             ("cluster", self.cluster),
             ("broker", self.broker),
@@ -130,7 +137,7 @@ class _Job:
 
 def _rows(what_if: WhatIf, files: Sequence[SnapshotFile]) -> Iterator[RecordBatch]:
     of_file = rows_of(what_if).of_file
-    if sum(file.segments for file in files) <= _SMALL:
+    if sum(file.segments for file in files) * (what_if.days + 1) <= _SMALL:
         yield from map(of_file, files)
         return
     # A fork would copy this process's threads in whatever state they are

@@ -16,10 +16,11 @@ from tempfile import TemporaryDirectory
 
 from brimline.act.interception.link import HelperLink, rules_of_others
 from brimline.act.interception.nftables import InterceptionFailed
-from brimline.decide.interception import CLIENT_MARK, MARK
+from brimline.decide.interception import CLIENT_MARK, MARK, OWN_MARK
 from brimline.gateway.net.transparent import dial_as, dial_leader, own_ports
 from tests.waiting import eventually
 
+SO_MARK = 36
 PORT = 9092
 OUTSIDE = "192.0.2.7"
 OWN, AWAY = "198.51.100.1", "198.51.100.2"
@@ -41,6 +42,14 @@ def serve(name: str, server: socket.socket) -> list[socket.socket]:
 
 def dialled(host: str = "127.0.0.1") -> tuple[socket.socket, str]:
     client = socket.create_connection((host, PORT), timeout=5)
+    return client, client.recv(100).decode()
+
+
+def dialled_under(mark: int) -> tuple[socket.socket, str]:
+    client = socket.socket()
+    client.settimeout(5)
+    client.setsockopt(socket.SOL_SOCKET, SO_MARK, mark)
+    client.connect(("127.0.0.1", PORT))
     return client, client.recv(100).decode()
 
 
@@ -131,9 +140,13 @@ def as_another_user() -> Iterator[None]:
         os.seteuid(0)
 
 
+def helpers() -> list[int]:
+    return list(map(int, shown("pgrep", "-P", str(os.getpid()), "-f", "interception.helper").split()))
+
+
 def kill_helper() -> None:
-    (helper,) = shown("pgrep", "-P", str(os.getpid()), "-f", "interception.helper").split()
-    os.kill(int(helper), signal.SIGKILL)
+    (helper,) = helpers()
+    os.kill(helper, signal.SIGKILL)
 
 
 def main() -> None:
@@ -157,9 +170,9 @@ def main() -> None:
     assert heard == "gateway sees 127.0.0.1"
     aside6, heard = dialled("::1")
     assert heard == "gateway sees ::1"
-    assert rules.count() == (2, 2)
+    assert rules.count() == (2, 2, 0)
     assert dialled_from_away(away) == f"gateway sees {AWAY}"
-    assert rules.count() == (2, 3), "the gateway has not closed its side"
+    assert rules.count() == (2, 3, 0), "the gateway has not closed its side"
 
     # The gateway's own way to the broker: not turned aside, and the broker sees the client's address.
     upstream = socket.socket()
@@ -171,12 +184,21 @@ def main() -> None:
     assert rules.cut(marked=False, most=10) == 1
     assert is_reset(direct)
     assert is_reset(second)
-    assert rules.count() == (0, 4)
+    assert rules.count() == (0, 4, 0)
 
     # What is not renewed runs out; renewed late, it is there again.
     eventually(lambda: dialled()[1].startswith("broker"))
     rules.say(armed=True, held=False)
     assert dialled()[1].startswith("gateway")
+
+    # Whoever else sets a mark of ours passes, and is counted as such, not as one that goes through the gateway.
+    before_them = rules.count()
+    passing = [dialled_under(mark) for mark in (MARK, OWN_MARK)]
+    assert [heard for _, heard in passing] == ["broker sees 127.0.0.1"] * 2
+    assert rules.count() == (*before_them[:2], 2)
+    for client, _ in passing:
+        client.close()
+    eventually(lambda: rules.count().passing == 0)
 
     # Refused where no gateway takes them; spared addresses are not touched.
     rules.say(armed=False, held=True)
@@ -237,7 +259,7 @@ def main() -> None:
         of_a_user.cut(marked=False, most=100)
         of_a_user.say(armed=True, held=False)
         with as_another_user():
-            passing, heard = dialled()
+            own_client, heard = dialled()
         assert heard == "broker sees 127.0.0.1"
         assert dialled()[1] == "gateway sees 127.0.0.1"
         assert of_a_user.count()[0] == 0, "it is not ended as a direct one"
@@ -247,9 +269,26 @@ def main() -> None:
         assert is_refused()
         of_a_user.cut(marked=True, most=100)
         of_a_user.close()
-        passing.sendall(b"goes on")
+        own_client.sendall(b"goes on")
         of_a_user.end()
         assert service.wait(10) == 0
+    assert laid() == before
+
+    # A broker of another cluster, with the same id: its rules stand beside, and the end of one leaves the other's.
+    of_another = HelperLink(1, [PORT + 1])
+    rules.open(own, [])
+    of_another.open({PORT + 1: own[PORT]}, [])
+    of_another.say(armed=True, held=False)
+    rules.say(armed=True, held=False)
+    assert dialled()[1].startswith("gateway")
+    of_another.close()
+    of_another.end()
+    assert f"brimline_1_{PORT} " in laid()
+    rules.say(armed=True, held=False)
+    assert dialled()[1].startswith("gateway")
+    rules.cut(marked=True, most=100)
+    rules.close()
+    eventually(lambda: len(helpers()) == 1)
     assert laid() == before
 
     # What others have is named, and left as it is.
@@ -275,10 +314,15 @@ def main() -> None:
     assert switch.read_text().strip() == "1", "also where the one that found it on was killed"
     switch.write_text("0")
     assert laid() == before
-    for wrong in ({22: 40001}, {PORT: 22}):
+    for wrong in ({22: 40001}, {PORT: 22}, {70_000: 40001}, {PORT: 65_536}, {PORT: -1}, {PORT: 1 << 70}):
         with suppress(InterceptionFailed):
             rules.open(wrong, [])
-            raise AssertionError("a port of the machine's own was turned aside")
+            raise AssertionError("a port of the machine's own, or none at all, was turned aside")
+    nowhere = HelperLink(1, [70_000])
+    assert nowhere.close() == (0, False)
+    assert nowhere.count() == (0, 0, 0)
+    nowhere.end()
+    eventually(lambda: len(helpers()) == 1)
 
     # Whoever kills the helper removes its rules; the next one sweeps the rest.
     rules.open(own, [])

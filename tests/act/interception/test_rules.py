@@ -51,7 +51,7 @@ def test_a_helper_without_its_right_says_so_and_the_guard_may_ask_again() -> Non
 def test_rules_name_only_the_ports_of_the_broker_and_spare_whom_they_are_told() -> None:
     text = made(Aside(node_id=7, ports={9092: 40001, 9094: 40002}, spared=("10.0.0.2", "fd00::2")))
 
-    assert "table inet brimline_7" in text
+    assert "table inet brimline_7_9092 {" in text
     assert "flags owner" in text
     assert "dport 9092 tcp dport @armed tproxy ip to 127.0.0.1:40001" in text
     assert "dport 9094 tcp dport @armed tproxy ip6 to [::1]:40002" in text
@@ -61,10 +61,10 @@ def test_rules_name_only_the_ports_of_the_broker_and_spare_whom_they_are_told() 
 def test_what_is_said_again_lasts_some_seconds_and_what_is_not_wanted_goes() -> None:
     lines = said_again(Aside(node_id=7, ports={9092: 1}), armed=True, held=False, fetches=False).splitlines()
 
-    assert lines[-1] == "delete element inet brimline_7 held { 9092 }"
-    assert lines[2] == "add element inet brimline_7 armed { 9092 timeout 3s }"
+    assert lines[-1] == "delete element inet brimline_7_9092 held { 9092 }"
+    assert lines[2] == "add element inet brimline_7_9092 armed { 9092 timeout 3s }"
     full = said_again(Aside(node_id=7, ports={9092: 1}), armed=True, held=True, fetches=False).splitlines()
-    assert full[2] == "add element inet brimline_7 armed { 9092 timeout 9s }", "direct clients fill a full disk"
+    assert full[2] == "add element inet brimline_7_9092 armed { 9092 timeout 9s }", "direct clients fill a full disk"
 
 
 def test_a_helper_that_is_slow_is_waited_for_and_one_that_has_ended_is_not(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ table ip mangle {
 		tcp dport 9000-9100 counter packets 0 bytes 0 xt target TPROXY
 	}
 }
-table inet brimline_1 { # progname python
+table inet brimline_1_9092 { # progname python
 	chain aside {
 		meta nfproto ipv4 tcp dport 9092 tcp dport @armed tproxy ip to 127.0.0.1:40001 accept
 	}

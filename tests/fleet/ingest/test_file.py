@@ -78,6 +78,19 @@ def test_rows_that_point_nowhere_are_inconsistent_and_the_header_is_kept(tmp_pat
     assert found.header.cluster_id == made.header.cluster_id
 
 
+def test_a_long_name_is_not_given_to_every_log(tmp_path: Path) -> None:
+    """A file of some ten thousand bytes: each text is once in it, and would stand in every row of a table."""
+    made = broker()
+    names = ["x" * ((80 << 20) // len(made.tables[LOGS])), *made.tables[TOPICS]["topic"].to_pylist()[1:]]
+    path = land(tmp_path, with_column(made, TOPICS, "topic", pa.array(names)))
+
+    found = take_in(str(path)).examined
+
+    assert path.stat().st_size < 100_000
+    assert found.failure is not None
+    assert found.failure.reason.value == "too-large"
+
+
 @pytest.mark.parametrize(("section", "name"), [(VOLUMES, "usable_bytes"), (LOGS, "size_bytes")])
 def test_fewer_than_no_bytes_are_inconsistent(tmp_path: Path, section: str, name: str) -> None:
     made = broker()

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from brimline.act.interception.link import Counted
 from brimline.act.interception.nftables import InterceptionFailed
 from brimline.decide.interception import InterceptionSettings, Need, Phase
-from brimline.guard.interception.feature import interception_sentence
+from brimline.guard.interception.feature import interception_sentence, passing_notice
 from brimline.guard.interception.task import RETRY, InterceptionReport, InterceptionTask
 from brimline.model import Failure, FailureKind, ObservationFailed
 from tests.service.ticking import TickingClock
@@ -29,7 +30,7 @@ class GatewayInMemory:
 
 class RulesInMemory:
     def __init__(self) -> None:
-        self.direct, self.marked = 600, 0
+        self.direct, self.marked, self.passing = 600, 0, 0
         self.armed = self.held = self.fetches = self.is_open = False
         self.spared: Sequence[str] = ()
         self.leaders: Sequence[tuple[str, int]] = ()
@@ -53,8 +54,8 @@ class RulesInMemory:
         assert self.is_open
         self.armed, self.held, self.fetches = armed, held, fetches
 
-    def count(self) -> tuple[int, int]:
-        return self.direct, self.marked
+    def count(self) -> Counted:
+        return Counted(self.direct, self.marked, self.passing)
 
     def cut(self, *, marked: bool, most: int) -> int:
         found = min(self.marked if marked else self.direct, most)
@@ -109,6 +110,20 @@ def test_nobody_is_turned_aside_while_there_is_room() -> None:
     assert (report.phase, tasked.rules.is_open, report.cut) == (Phase.IDLE, False, 0)
     assert report.is_quiet
     assert tasked.gateway.asked == 0, "nothing is near: nobody is asked"
+
+
+def test_who_passes_under_a_mark_of_ours_is_told_while_somebody_is_turned_aside() -> None:
+    tasked = Tasked()
+    tasked.rules.passing = 2
+    assert tasked.run(1.0).passing == 0
+
+    tasked.need = Need.NEAR
+    report = tasked.run(1.0)
+
+    assert (report.phase, report.passing) == (Phase.ARMED, 2)
+    notice = passing_notice(report.passing, [9092, 9094])
+    assert (notice.word, notice.facts) == ("PASSING", {"connections": 2})
+    assert "dport = :9092 or dport = :9094" in notice.cure
 
 
 def test_a_disk_near_its_limit_turns_all_aside_some_at_a_time_and_room_lets_them_go() -> None:

@@ -139,6 +139,16 @@ def test_without_a_cluster_id_there_is_no_snapshot(world: World) -> None:
     assert world.headers == []
 
 
+@pytest.mark.parametrize("cluster", ["\ud800", "é" * 200])
+def test_a_cluster_id_that_can_name_no_folder_is_told_and_the_task_lives(world: World, cluster: str) -> None:
+    world.cluster = cluster
+
+    report = world.after(0)
+
+    assert "cluster id" in (report.failure or "")
+    assert (report.failed, world.headers) == (1, [])
+
+
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     stream = io.StringIO()

@@ -6,7 +6,7 @@ It knows a few words and nothing of Kafka. One JSON object a line, from whoever 
      "leaders": [["10.0.0.2", 9094]], "for_fetches": 40002}            rules that turn nobody aside yet
     {"do": "say", "armed": true, "held": false, "fetches": false}      for some seconds, who is turned aside
     {"do": "cut", "marked": false, "most": 250}                        ends connections → {"cut": 250}
-    {"do": "count"}                                                    → {"direct": 17, "marked": 40}
+    {"do": "count"}                                       → {"direct": 17, "marked": 40, "passing": 0}
     {"do": "disarm"}                                                   no rules; what was turned aside goes on
     {"do": "close", "ports": [9092]}                                   as it was before → {"left": 2, …}
 
@@ -36,8 +36,8 @@ from brimline.decide.interception import CLIENT_MARK, MARK, OWN_MARK
 from brimline.documents.codec import read_json
 
 Json = Mapping[str, Any]
-_FIRST_PORT = 1024
-"""Below it are the machine's own services: no broker is there."""
+_FIRST_PORT, _LAST_PORT = 1024, 65535
+"""Below are the machine's own services: no broker is there."""
 _ANY_TABLE = "table inet brimline_"
 _ANY_PORT = 0
 _LOOK_AGAIN_SECONDS = 0.5
@@ -63,22 +63,20 @@ class HeldRules:
         leaders: list[tuple[str, int]],
         for_fetches: int | None,
     ) -> Json:
-        fetcher = self._sockets.listens_as([int(port) for port in ports]) or 0
         # What is not a number or an address never becomes a part of a rule.
+        asked = {_port(port): _port(own) for port, own in ports.items()}
+        fetcher = self._sockets.listens_as(asked) or 0
         wanted = Aside(
             node_id=int(node),
-            ports={int(port): int(own) for port, own in ports.items()},
+            ports=asked,
             spared=tuple(sorted(str(ip_address(each.partition("%")[0])) for each in spared)),
-            leaders=tuple((str(ip_address(address.partition("%")[0])), int(port)) for address, port in leaders),
-            for_fetches=None if for_fetches is None else int(for_fetches),
+            leaders=tuple((str(ip_address(address.partition("%")[0])), _port(port)) for address, port in leaders),
+            for_fetches=None if for_fetches is None else _port(for_fetches),
             fetcher=fetcher,
             passes=self._caller if self._caller not in (0, fetcher) else None,
         )
-        named = (*wanted.ports, *wanted.ports.values(), *(port for _, port in wanted.leaders))
-        if any(port < _FIRST_PORT for port in (*named, wanted.for_fetches or _FIRST_PORT)):
-            raise InterceptionFailed(f"ports below {_FIRST_PORT} are not intercepted")
         if wanted != self._aside or not self._is_made:
-            before = removed(self._open.node_id) if self._is_made else ""
+            before = removed(self._open) if self._is_made else ""
             self._nftables.run(before + made(wanted))
             self._aside, self._ports, self._is_made = wanted, tuple(wanted.ports), True
             routes.lay()
@@ -91,7 +89,7 @@ class HeldRules:
 
     def count(self) -> Json:
         direct, marked = self._direct_and_marked()
-        return {"direct": len(direct), "marked": len(marked)}
+        return {"direct": len(direct), "marked": len(marked), "passing": len(self._passing())}
 
     def cut(self, *, marked: bool, most: int) -> Json:
         chosen = self._direct_and_marked()[marked]
@@ -99,14 +97,14 @@ class HeldRules:
 
     def disarm(self) -> Json:
         if self._is_made:
-            self._nftables.run(removed(self._open.node_id))
+            self._nftables.run(removed(self._open))
             self._is_made = self._turns_fetches = False
         return {}
 
     def close(self, ports: Collection[int] = ()) -> Json:
         """``left``: connections that pass through a gateway at these ports; ``is_used``: so that routes stay."""
         self.disarm()
-        self._aside, self._ports = None, tuple(map(int, ports))
+        self._aside, self._ports = None, tuple(port for port in map(int, ports) if 0 < port <= _LAST_PORT)
         marked = [each for each in self._sockets.at({_ANY_PORT}) if each.mark in _MARKS]
         is_alone = _ANY_TABLE not in self._nftables.run("list tables")
         if is_alone and not marked:
@@ -123,7 +121,8 @@ class HeldRules:
         leaders, spared = (self._aside.leaders, self._aside.spared) if self._aside else ((), ())
         there = {port for _, port in leaders}
         found = self._sockets.at({*self._ports, *there})
-        marked = [each for each in found if each.mark in _MARKS]
+        passing = {each.own for each in self._passing()}
+        marked = [each for each in found if each.mark in _MARKS and not (passing and each.peer in passing)]
         ours = (each for each in found if each.mark not in (*_MARKS, OWN_MARK) and each.own_port in self._ports)
         direct = [each for each in ours if not spared or each.peer[0] not in spared]
         if self._turns_fetches:
@@ -138,6 +137,12 @@ class HeldRules:
                 and (each.own, each.peer) not in met
             ]
         return direct, marked
+
+    def _passing(self) -> list[Connected]:
+        """Of others on this machine, with a mark that lets the gateway's and the guard's own pass. Only the gateway's
+        bear it under another's address, and the guard's bear none: their packets are marked."""
+        there = self._sockets.towards(self._ports)
+        return [each for each in there if each.mark == OWN_MARK or (each.mark == MARK and not each.is_transparent)]
 
 
 def main(words: list[str] | None = None) -> int:
@@ -157,6 +162,13 @@ def main(words: list[str] | None = None) -> int:
         print(json.dumps({"error": str(error), "ended": True}), flush=True)
         return 1
     return 0
+
+
+def _port(given: object) -> int:
+    port = int(str(given))
+    if not _FIRST_PORT <= port <= _LAST_PORT:
+        raise InterceptionFailed(f"port {port} is not intercepted: only those from {_FIRST_PORT} to {_LAST_PORT} are")
+    return port
 
 
 def _caller() -> int:

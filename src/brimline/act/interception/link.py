@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from brimline.act.interception.nftables import InterceptionFailed, Nftables, has_net_admin
 from brimline.act.interception.ruleset import SECONDS_WHILE_FULL, ForeignRule, foreign_rules
@@ -28,6 +28,15 @@ _TO_END_SECONDS = 2.0
 _CHUNK = 1 << 16
 Leaders: TypeAlias = Sequence[tuple[str, int]]
 """Addresses and ports of other brokers."""
+
+
+class Counted(NamedTuple):
+    """Connections: direct ones; those through a gateway, which the kernel lists twice; those of others on this machine
+    that bear a mark of ours, and so pass."""
+
+    direct: int
+    marked: int
+    passing: int = 0
 
 
 def why_not_here(service: Path) -> str | None:
@@ -86,10 +95,9 @@ class HelperLink:
     def say(self, *, armed: bool, held: bool, fetches: bool = False) -> None:
         self._ask("say", armed=armed, held=held, fetches=fetches)
 
-    def count(self) -> tuple[int, int]:
-        """Direct connections, and those through a gateway, which the kernel lists twice."""
+    def count(self) -> Counted:
         answer = self._ask("count")
-        return int(answer["direct"]), int(answer["marked"])
+        return Counted(int(answer["direct"]), int(answer["marked"]), int(answer.get("passing", 0)))
 
     def cut(self, *, marked: bool, most: int) -> int:
         return int(self._ask("cut", marked=marked, most=most)["cut"])

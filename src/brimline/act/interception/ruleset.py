@@ -44,8 +44,9 @@ class Aside:
     passes: int | None = None
 
 
-def table_name(node_id: int) -> str:
-    return f"brimline_{node_id}"
+def table_name(aside: Aside) -> str:
+    """With a port of its own: brokers of two clusters on one machine may have the same id."""
+    return f"brimline_{aside.node_id}_{min(aside.ports)}"
 
 
 def made(aside: Aside) -> str:
@@ -76,7 +77,7 @@ def made(aside: Aside) -> str:
             meta mark {FETCH_MARK} meta nfproto ipv6 meta l4proto tcp tproxy ip6 to [::1]:{aside.for_fetches} accept"""
     )
     return f"""
-    table inet {table_name(aside.node_id)} {{
+    table inet {table_name(aside)} {{
         flags owner
         set armed {{ type inet_service; flags timeout; }}
         set held {{ type inet_service; flags timeout; }}
@@ -108,7 +109,7 @@ def said_again(aside: Aside, *, armed: bool, held: bool, fetches: bool) -> str:
     seconds = SECONDS_WHILE_FULL if held else SECONDS
     own, there = aside.ports.keys(), {port for _, port in aside.leaders}
     for name, is_wanted, ports in (("armed", armed, own), ("held", held, own), ("fetches", fetches, there)):
-        where = f"element inet {table_name(aside.node_id)} {name}"
+        where = f"element inet {table_name(aside)} {name}"
         for port in sorted(ports):
             # Adding what is there would not make it last longer; removing what is not there would fail.
             lines.append(f"add {where} {{ {port} timeout {seconds}s }}")
@@ -157,6 +158,6 @@ def _names(rule: str, ports: Collection[int]) -> bool:
     return False
 
 
-def removed(node_id: int) -> str:
+def removed(aside: Aside) -> str:
     """By whom it belongs to; the kernel removes what belonged to a process that has ended."""
-    return f"delete table inet {table_name(node_id)}\n"
+    return f"delete table inet {table_name(aside)}\n"

@@ -9,6 +9,7 @@ import ipaddress
 import os
 import socket
 import struct
+import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,9 @@ _ESTABLISHED_AND_AT_THEIR_ENDS = (1 << 1) | (1 << 2) | (1 << 3) | (1 << 8)
 """Established, both states before it, and closed by the peer alone."""
 _MARK = 15
 """An attribute that the kernel tells to whoever has CAP_NET_ADMIN, asked or not."""
+_OPTIONS = 22
+"""An attribute whose first byte has a bit for a socket under an address that is not its machine's (IP_TRANSPARENT)."""
+_TRANSPARENT = 1 << 5 if sys.byteorder == "little" else 1 << 2
 _HEADER = struct.Struct("=IHHII")
 _ASKED = struct.Struct("=BBBBI")
 _PLACE = struct.Struct("!HH16s16s")
@@ -46,6 +50,8 @@ class Connected:
     mark: int
     place: bytes
     """Both ends and the kernel's cookie, as it wants them back."""
+    is_transparent: bool
+    """Also where the kernel does not tell (before 5.13)."""
 
     # Not read before they are asked for: of thousands that are listed again and again, few are.
     @property
@@ -121,13 +127,15 @@ def _connected(body: bytes) -> Connected:
     place = body[_STATE.size : _STATE.size + _PLACE.size + _AFTER_PLACE.size]
     (port,) = struct.unpack_from("!H", place)
     (user,) = struct.unpack_from("=I", body, _UID_AT)
-    mark, at = 0, _BEFORE_ATTRIBUTES
+    mark, is_transparent, at = 0, True, _BEFORE_ATTRIBUTES
     while at + _ATTRIBUTE.size <= len(body):
         size, kind = _ATTRIBUTE.unpack_from(body, at)
         if kind == _MARK and size >= _ATTRIBUTE.size + 4:
             mark = struct.unpack_from("=I", body, at + _ATTRIBUTE.size)[0]
+        elif kind == _OPTIONS and size > _ATTRIBUTE.size:
+            is_transparent = bool(body[at + _ATTRIBUTE.size] & _TRANSPARENT)
         at += max((size + 3) & ~3, _ATTRIBUTE.size)
-    return Connected(family, port, user, mark, place)
+    return Connected(family, port, user, mark, place, is_transparent)
 
 
 def _address(family: int, raw: bytes) -> str:

@@ -64,6 +64,7 @@ def _look(args: Namespace, config: ClientConfig, connect: Connect) -> ClusterLoo
 
 def _write(look: ClusterLook, uri: str) -> dict[BrokerId, int]:
     """The bytes of every snapshot that was put down."""
+    from brimline.landing.header import BadHeader
     from brimline.landing.place import LandingPlace, PlaceFailed
 
     written: dict[BrokerId, int] = {}
@@ -75,7 +76,7 @@ def _write(look: ClusterLook, uri: str) -> dict[BrokerId, int]:
     for broker, answer in look.brokers.items():
         try:
             written[broker] = _put(place, look, broker, answer)
-        except PlaceFailed as failed:
+        except (PlaceFailed, BadHeader) as failed:
             print(f"brimline: broker {broker}: {failed}", file=sys.stderr)
     return written
 

@@ -67,6 +67,10 @@ def _rows(snapshot: Snapshot) -> dict[Table, pa.RecordBatch]:
         tables_from(snapshot, volumes, topics, logs)
     except ValueError as error:
         raise BadSnapshot(QuarantineReason.INCONSISTENT, " ".join(str(error).split())) from None
+    # Each log gets the texts of its log dir and topic: one long name may be that of every log
+    named = (volumes["log_dir"], volumes["device"], topics["topic"], topics["topic_id"])
+    longest = sum(pc.max(pc.binary_length(each)).as_py() or 0 for each in named)
+    snapshot.hold(Table.REPLICAS.value, snapshot.header.sections[LOGS].rows * longest)
     found = {
         Table.VOLUMES: volumes,
         Table.REPLICAS: _replicas(volumes, topics, logs),

@@ -66,10 +66,16 @@ def parse_retention(text: str) -> RetentionRule:
         names = re.compile(pattern)
     except re.error as error:
         raise ValueError(f"{pattern!r} is not a pattern for names of topics: {error}") from None
+    return retention_rule(names, limits)
+
+
+def retention_rule(names: re.Pattern[str], limits: str) -> RetentionRule:
+    """Raises ``ValueError`` with a sentence."""
     size, bar, span = limits.partition("|")
     if bar:
         return RetentionRule(pattern=names, retention_bytes=_limit(size, _size), retention_ms=_limit(span, _span))
     if _NUMBER.fullmatch(limits.strip()):
+        pattern = names.pattern
         raise ValueError(f"{limits} of what? Write a unit, as in {pattern}=50GB or {pattern}=7d, or bytes|milliseconds")
     if _SPAN.fullmatch(limits.strip()):
         return RetentionRule(pattern=names, retention_ms=_span(limits))

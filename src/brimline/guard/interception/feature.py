@@ -10,7 +10,7 @@ from brimline.decide.disk_state import DiskState
 from brimline.decide.interception import InterceptionSettings, Need, Phase, need_of
 from brimline.disks.task import DiskReport, VolumeStatus, space_of
 from brimline.documents.guard_state import InterceptionDocument
-from brimline.documents.notices import Weight
+from brimline.documents.notices import Notice, Weight
 from brimline.gateway.client import GatewayClient, control_socket
 from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.followers.client import ClusterClient
@@ -77,6 +77,20 @@ def interception_sentence(report: InterceptionReport, free: int | None, settings
     }[report.phase]
 
 
+def passing_notice(connections: int, ports: Sequence[int]) -> Notice:
+    ask = " or ".join(f"dport = :{port}" for port in ports)
+    return Notice(
+        feature="interception",
+        key="passing",
+        weight=Weight.WARNING,
+        word="PASSING",
+        text=f"{counted(connections, 'connection')} of other programs on this machine set a mark of Brimline's "
+        "(SO_MARK) and reach the broker past the gateway",
+        cure=f"find them, and give them another mark: ss -tnpe '{ask}' | grep fwmark:0x62726d6",
+        facts={"connections": connections},
+    )
+
+
 class InterceptionNews:
     """A line for every change, none in between."""
 
@@ -105,8 +119,8 @@ class Interceptions(Feature):
         self._peers = ClusterClient(core.config.admin, core.broker, core.clock)
         self._leaders: Leaders = ()
         self._spared: Sequence[str] | None = None if _carries_peers(core.config) else ()
-        ports = [each.upstream.port for each in core.config.layout.fronted]
-        rules = HelperLink(core.broker, ports, HELPER_SOCKET)
+        self._ports = [each.upstream.port for each in core.config.layout.fronted]
+        rules = HelperLink(core.broker, self._ports, HELPER_SOCKET)
         worker = Worker("interception", lambda: self._task.step(), at_end=rules.end)
         self._task = InterceptionTask(
             GatewayClient(control_socket(core.config), timeout=_GATEWAY_PATIENCE),
@@ -150,6 +164,10 @@ class Interceptions(Feature):
                 failure=report.failure,
             )
         }
+
+    def notices(self) -> Sequence[Notice]:
+        passing = self._task.report.passing if self.workers else 0
+        return [passing_notice(passing, self._ports)] if passing else []
 
     @classmethod
     def findings(cls, looked: Looked) -> Iterator[Finding]:

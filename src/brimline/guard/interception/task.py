@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from brimline.act.interception.link import Leaders
+from brimline.act.interception.link import Counted, Leaders
 from brimline.act.interception.nftables import InterceptionFailed
 from brimline.decide.interception import Interception, InterceptionSettings, Need, Phase, Seen, Turn, next_step
 from brimline.model import ObservationFailed
@@ -37,7 +37,7 @@ class RuleHolder(Protocol):
 
     def say(self, *, armed: bool, held: bool, fetches: bool) -> None: ...
 
-    def count(self) -> tuple[int, int]: ...
+    def count(self) -> Counted: ...
 
     def cut(self, *, marked: bool, most: int) -> int: ...
 
@@ -50,6 +50,8 @@ class RuleHolder(Protocol):
 class InterceptionReport:
     """``failure``: why clients cannot be turned aside. ``armings`` and ``cut`` only grow.
 
+    ``passing``: connections of others that bear a mark of ours.
+
     ``gateway_answers``: and it may be used: not before it is known whom to spare (``knows_peers``).
     """
 
@@ -59,6 +61,7 @@ class InterceptionReport:
     knows_peers: bool = True
     direct: int = 0
     proxied: int = 0
+    passing: int = 0
     armings: int = 0
     cut: int = 0
     failure: str | None = None
@@ -94,6 +97,7 @@ class InterceptionTask:
         self._ports: Mapping[int, int] = {}
         self._for_fetches: int | None = None
         self._is_swept = False
+        self._passing = 0
         self.report = InterceptionReport()
 
     def step(self) -> float:
@@ -112,7 +116,7 @@ class InterceptionTask:
             # The helper has gone, and its rules with it; or the kernel refused them.
             is_new = self.report.failure is None
             self._state, self._is_swept = Interception(), False
-            self.report = replace(self.report, phase=Phase.IDLE, failure=str(error))
+            self.report = replace(self.report, phase=Phase.IDLE, passing=0, failure=str(error))
             self._changed(self.report)
             return 0.0 if is_new else RETRY
         self._tell(before, seen, cut)
@@ -130,7 +134,7 @@ class InterceptionTask:
         need, is_idle = self._need(), self._state.phase is Phase.IDLE
         # Nothing is asked while nobody is turned aside and nothing is near.
         answers = True if is_idle and not need else self._gateway_answers()
-        direct, marked = (0, 0) if is_idle else self._rules.count()
+        direct, marked, self._passing = Counted(0, 0) if is_idle else self._rules.count()
         return Seen(
             now=self._clock.seconds(),
             need=need,
@@ -177,6 +181,7 @@ class InterceptionTask:
             knows_peers=self._spared() is not None,
             direct=seen.direct,
             proxied=seen.proxied,
+            passing=self._passing,
             armings=self.report.armings + is_arming,
             cut=self.report.cut + cut,
         )

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from brimline.guard.landing.child import Delivered, WriterFailed
 from brimline.guard.survey import Survey
-from brimline.landing.header import Header, Source
+from brimline.landing.header import BadHeader, Header, Source, folder_of
 from brimline.landing.sections import Sections
 from brimline.model import BrokerId, ObservationFailed
 from brimline.service.clock import Clock
@@ -91,7 +91,7 @@ class LandingTask:
         except ObservationFailed as error:
             self._fail(f"the broker's state is unknown: {error}")
             wait = min(settings.interval, _SOONEST_RETRY)
-        except WriterFailed as error:
+        except (WriterFailed, BadHeader) as error:
             self._fail(str(error))
             wait = settings.interval
         self._due = now + wait
@@ -101,6 +101,7 @@ class LandingTask:
         cluster = self._cluster_id()
         if cluster is None:
             raise WriterFailed("no meta.properties in a log dir has the cluster id")
+        folder_of(cluster)  # or all of it would be looked at for nothing
         survey = self._survey()
         header = Header(
             snapshot_id=uuid4().hex,
