@@ -163,11 +163,11 @@ class Cluster:
 
     def log_bytes(self, topic: str) -> int:
         folders = (self.sandbox.outside(log_dir) / f"{topic}-0" for log_dir in self.log_dirs)
-        return sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
+        return sum(_size(file) for folder in folders for file in folder.glob("*.log"))
 
     def remote_bytes(self, topic: str) -> int:
         place = self.sandbox.outside(self.sandbox.tiered_dir)
-        return sum(file.stat().st_size for file in place.glob(f"{topic}-0-*/*.log"))
+        return sum(_size(file) for file in place.glob(f"{topic}-0-*/*.log"))
 
     # Brimline beside it
 
@@ -281,3 +281,11 @@ class Cluster:
             ],
             facts=facts,
         )
+
+
+def _size(file: Path) -> int:
+    """The broker may delete it while we count."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0

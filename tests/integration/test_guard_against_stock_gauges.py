@@ -52,7 +52,7 @@ from tests.integration.percent_gauges import (
 from tests.integration.segment_files import segment_files
 from tests.integration.test_remote_info import is_settled, local_segments, remote_segments
 from tests.metrics.jmx_exporter import GENERAL_RULES, Series, exporter, parse, scrape, start_jmx
-from tests.metrics.waiting import free_port
+from tests.processes import free_port
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
