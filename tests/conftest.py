@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from brimline.model import Bytes
 from brimline.sandbox.namespace import FORCE_PLAIN, Namespace
 
-pytest_plugins = ("tests.scheduling",)
+pytest_plugins = ("tests.scheduling", "tests.processor_seconds")
 
 MANY_EXAMPLES = 2_000
 """Of every property of every room: more would take longer than all other long tests."""
