@@ -172,6 +172,7 @@ def of_users(figures: Figures) -> Figures:
     return {row: value for row, value in figures.items() if not row[1].startswith("__")}
 
 
+@pytest.mark.long
 def test_stock_leaves_the_local_figure_of_an_endless_topic_at_0(stock: Guarded) -> None:
     """With ``retention.bytes=-1`` and something uploaded, stock leaves its expiration task before it sets either gauge.
 

@@ -217,10 +217,7 @@ def serve(supervisor: Supervisor, parent: int) -> None:
     with selectors.DefaultSelector() as selector:
         for descriptor in (0, parent, wake_reader):
             selector.register(descriptor, selectors.EVENT_READ)
-        while True:
-            ready = {key.fd for key, _ in selector.select()}
-            if parent in ready:
-                return
+        while parent not in (ready := {key.fd for key, _ in selector.select()}):
             if wake_reader in ready:
                 os.read(wake_reader, 4096)
                 supervisor.reap()
