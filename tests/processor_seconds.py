@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     before = _used()
     done = yield
-    item.config.stash[_SECONDS][item.location[0]] += _used() - before  # type: ignore[assignment]
+    item.config.stash[_SECONDS][item.nodeid.partition("::")[0]] += _used() - before  # type: ignore[assignment]
     return done
 
 

@@ -27,7 +27,7 @@ def files() -> Iterator[list[str]]:
         yield [str(path.relative_to(ROOT)) for path in paths]
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.long), "2"])
 def test_every_file_has_its_processor_seconds_and_the_sum_is_of_all(files: list[str], workers: str) -> None:
     command = [sys.executable, "-m", "pytest", "-n", workers, "--durations=0", "-p", "no:cacheprovider", *files]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
