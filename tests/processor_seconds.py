@@ -1,7 +1,8 @@
 """Processor seconds of each test file, with those of the processes that it started and waited for.
 
-Minutes are those of one machine on one day; processor seconds can be compared. A cluster counts for the file that
-ends it. They are shown where ``--durations`` asks for times.
+Minutes are those of one machine on one day; processor seconds can be compared, if nothing else keeps the machine busy:
+ten waiting processes for each core doubled them. A cluster counts for the file that ends it. They are shown where
+``--durations`` asks for times.
 """
 
 import os

@@ -20,20 +20,13 @@ SPARK_SECONDS = 5 * PATIENCE_SECONDS
 LONGER = pytest.mark.timeout(3600)
 
 
-_LONGEST_PAUSE_SECONDS = 0.25
-
-
 def eventually(condition: Callable[[], object], *, pause: float = 0.05) -> None:
-    """Until ``condition`` returns something true. What it raises is raised at once.
-
-    What takes long is asked for less often: an answer costs a guard, or a broker, what the test then waits for.
-    """
+    """Until ``condition`` returns something true. What it raises is raised at once."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > give_up_at:
             raise AssertionError(f"not true within {PATIENCE_SECONDS:.0f} s: {described(condition)}")
         time.sleep(pause)
-        pause = max(pause, min(1.1 * pause, _LONGEST_PAUSE_SECONDS))
 
 
 def described(condition: Callable[[], object]) -> str:
