@@ -27,6 +27,8 @@ _QUICK = {"log.retention.check.interval.ms": "1000", "log.segment.delete.delay.m
 # Kafka ignores what it does not know: Brimline's keys stand in the broker's own file.
 _BRIMLINE = {
     "disk.usage.check.interval.ms": "500",
+    # It is never more than half of a disk, and would be half of disks this small
+    "brimline.disk.reserve": "off",
     "brimline.enforcement": "gateway",
     "brimline.metrics.port": "0",
     "brimline.reclaim.interval.ms": "1000",

@@ -64,6 +64,7 @@ def start(demo: Demo) -> None:
         limits = {"disk.max.used.percent": str(FENCE), "disk.min.free.bytes": "0"}
     places = {"brimline.state.dir": str(ours.base / "state"), "brimline.landing.uri": str(ours.base / "landing")}
     ours.sandbox.broker(1).alter_properties({**limits, **places})
+    stage.say("brimline.disk.reserve=off: it would be half of disks this small, and the limit shown is the KIP's")
     ours.serve(stage)
 
 
@@ -100,7 +101,9 @@ def _look(demo: Demo, stock_tool: "Future[CompletedProcess[str]]") -> None:
     stage, ours = demo.stage, demo.ours
     first = ours.log_dirs[0]
     # Closed segments go to the remote store, and local retention then takes them off the disk.
-    stage.wait_for(lambda: 0 < ours.log_bytes("archive") <= 4 * _MIB < ours.remote_bytes("archive"), "uploads")
+    stage.wait_for(
+        lambda: 0 < ours.log_bytes("archive") <= 4 * _MIB < ours.remote_bytes("archive"), "closed segments are uploaded"
+    )
     told = {}
 
     def agrees() -> bool:

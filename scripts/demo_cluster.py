@@ -12,7 +12,8 @@ import urllib.request
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import IO, Any
 
 import confluent_kafka
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
@@ -163,11 +164,11 @@ class Cluster:
 
     def log_bytes(self, topic: str) -> int:
         folders = (self.sandbox.outside(log_dir) / f"{topic}-0" for log_dir in self.log_dirs)
-        return sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
+        return sum(_size(file) for folder in folders for file in folder.glob("*.log"))
 
     def remote_bytes(self, topic: str) -> int:
         place = self.sandbox.outside(self.sandbox.tiered_dir)
-        return sum(file.stat().st_size for file in place.glob(f"{topic}-0-*/*.log"))
+        return sum(_size(file) for file in place.glob(f"{topic}-0-*/*.log"))
 
     # Brimline beside it
 
@@ -204,7 +205,10 @@ class Cluster:
         self.guard = self.address_of(stage, "guard", "--config", str(self.config))
 
     def run(self, stage: Stage, *arguments: str) -> None:
-        """A command that takes a while; not in the PID namespace of the cluster, where Spark cannot hand over Arrow."""
+        """A command that takes a while, with what it says meanwhile.
+
+        Not in the PID namespace of the cluster, where Spark cannot hand over Arrow.
+        """
         stage.say(f"$ brimline {shlex.join(arguments)}")
         # It ends with us, however we do.
         command = self.sandbox.inside(["setpriv", "--pdeathsig", "TERM", str(BRIMLINE), *arguments])
@@ -212,13 +216,25 @@ class Cluster:
         with subprocess.Popen(
             command, stdin=none, stdout=none, stderr=pipe, text=True, start_new_session=True
         ) as process:
+            assert process.stderr is not None
+            lines: SimpleQueue[str] = SimpleQueue()
+            reader = threading.Thread(target=_pass_on, args=(process.stderr, lines), daemon=True)
+            reader.start()
+            said: list[str] = []
+
+            def has_ended() -> bool:
+                is_over = process.poll() is not None and not reader.is_alive()
+                while not lines.empty():
+                    said.append(lines.get())
+                    stage.say(f"  {said[-1]}", "dim")
+                return is_over
+
             try:
-                stage.wait_for(lambda: process.poll() is not None, f"brimline {arguments[0]} ends")
+                stage.wait_for(has_ended, f"brimline {arguments[0]} ends")
             finally:
                 process.terminate()
-            assert process.stderr is not None
             if process.returncode != 0:
-                raise Unsettled(f"brimline {arguments[0]} ended with {process.returncode}: {process.stderr.read()}")
+                raise Unsettled(f"brimline {arguments[0]} ended with {process.returncode}: {' '.join(said)}")
 
     def ask(self, stage: Stage, *arguments: str) -> Any:
         """What a command answers to programs, run as it is printed."""
@@ -281,3 +297,16 @@ class Cluster:
             ],
             facts=facts,
         )
+
+
+def _pass_on(pipe: IO[str], lines: "SimpleQueue[str]") -> None:
+    for line in pipe:
+        lines.put(line.rstrip())
+
+
+def _size(file: Path) -> int:
+    """The broker may delete it while we count."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0

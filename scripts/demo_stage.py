@@ -20,6 +20,8 @@ PATIENCE_SECONDS = 300
 """A machine that has other things to do shows the same, later."""
 _LINE_SECONDS = 3.0
 """How often plain lines tell how full the disks are."""
+_LONG_SECONDS = 10.0
+"""So long nothing changes until plain lines tell what is waited for."""
 
 
 _UNSEEN = "not observed"
@@ -117,6 +119,9 @@ class Stage:
     _began: float = field(default_factory=time.monotonic)
     _said: list[RenderableType] = field(default_factory=list)
     _told: str = ""
+    _waits_for: str = ""
+    _last: float = 0.0
+    """When the last line was said."""
     _live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -164,8 +169,10 @@ class Stage:
                 raise Unsettled(f"not seen within {PATIENCE_SECONDS} s: {what}")
             if now - told > _LINE_SECONDS:
                 told = now
+                self._waits_for = f"waiting until {what}: {now - began:.0f} s"
                 self._tell()
             time.sleep(0.1)
+        self._waits_for = ""
 
     def watch(self, seconds: float) -> None:
         """Only look on."""
@@ -174,8 +181,11 @@ class Stage:
 
     def _tell(self) -> None:
         line = " │ ".join(look().line for look in self.looks)
-        if self._live is None and line != self._told:
-            self.console.print(Text(f"{self.seconds:4.0f} s    {line}"), soft_wrap=True)
+        is_long = self.seconds - self._last > _LONG_SECONDS
+        if self._live is None and (line != self._told or is_long):
+            shown = self._waits_for if line == self._told else line
+            self.console.print(Text(f"{self.seconds:4.0f} s    {shown}"), soft_wrap=True)
+            self._last = self.seconds
         self._told = line
         self._frame()
 
@@ -184,6 +194,7 @@ class Stage:
         hanging = Table.grid(padding=(0, 2))
         hanging.add_row(*(part for part in (at, line) if part is not None))
         self._said.append(hanging)
+        self._last = self.seconds
         if self._live is None:
             self.console.print(line if at is None else at + Text("  ") + line, soft_wrap=True)
         else:
@@ -202,6 +213,8 @@ class Stage:
             sides = Table.grid()
             sides.add_row(*(look().panel(width) for look in self.looks))
             yield sides
+        if self._waits_for:
+            yield Text(self._waits_for, "dim")
         yield self.board.table(is_over=False)
 
 

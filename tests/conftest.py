@@ -8,13 +8,16 @@ from hypothesis import HealthCheck, settings
 from brimline.model import Bytes
 from brimline.sandbox.namespace import FORCE_PLAIN, Namespace
 
-pytest_plugins = ("tests.scheduling",)
+pytest_plugins = ("tests.scheduling", "tests.processor_seconds")
 
 MANY_EXAMPLES = 2_000
 """Of every property of every room: more would take longer than all other long tests."""
 
+FEW = 40
+"""Every run makes others."""
+
 # A busy machine is slow to make examples, too.
-settings.register_profile("quick", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", deadline=None, max_examples=FEW, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("quick"), max_examples=MANY_EXAMPLES)
 settings.load_profile("quick")
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from tests.integration.gateway_clients.verification import verify_read_back
 from tests.integration.gatewayed import ENFORCING, RunningGateway, gateway, state_dir
 from tests.integration.guarded import RunningGuard, guard
 from tests.integration.replicated import Load, read_back
+from tests.processes import command_line, is_alive
 from tests.waiting import eventually
 
 TOPIC = "orders"
@@ -235,15 +236,11 @@ def clients(sandbox: Sandbox, logs: Path) -> None:
 
 def _helpers() -> list[int]:
     found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0] if command else ""
-        except OSError:
-            continue
-        if b"brimline.act.interception.helper" in command and state != "Z":
-            is_ours = (entry / "ns/net").stat().st_ino == Path("/proc/self/ns/net").stat().st_ino
-            found += [int(entry.name)] if is_ours else []
+    for pid in [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]:
+        with suppress(OSError):
+            is_ours = Path(f"/proc/{pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink()
+            if is_ours and "brimline.act.interception.helper" in command_line(pid) and is_alive(pid):
+                found.append(pid)
     return found
 
 

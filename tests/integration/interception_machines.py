@@ -74,6 +74,7 @@ from tests.integration.networked import CLIENTS as CLIENTS_ADDRESS
 from tests.integration.networked import NetworkedSandbox, address, rules
 from tests.integration.raw_kafka import request
 from tests.integration.replicated import in_sync, wait_for_isr
+from tests.processes import children, command_line
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 FULL, HEALTHY, ELSEWHERE = 0, 1, 2
@@ -324,13 +325,15 @@ def _guard(own: Guarded) -> int:
 
 
 def _helper(own: Guarded) -> int:
-    """A child of one of the guard's threads; 0: there is none now."""
-    for children in Path(f"/proc/{_guard(own)}/task").glob("*/children"):
-        with suppress(OSError):
-            for each in children.read_text().split():
-                if b"interception.helper" in Path(f"/proc/{each}/cmdline").read_bytes():
-                    return int(each)
-    return 0
+    """A child of one of the guard's threads, which starts another when one has ended."""
+    found: list[int] = []
+
+    def is_found() -> bool:
+        found[:] = [pid for pid in children(_guard(own)) if "interception.helper" in command_line(pid)]
+        return bool(found)
+
+    eventually(is_found)
+    return found[0]
 
 
 Harm: TypeAlias = Callable[[Guarded], Callable[[], None]]
@@ -360,7 +363,7 @@ def _hangs(which: Callable[[Guarded], int]) -> Harm:
         if which is _guard:
             eventually(lambda: "elements" not in _on_machine(own, "nft", "list", "ruleset"))
         elif which is _helper:
-            eventually(lambda: _helper(own) not in (0, pid))
+            eventually(lambda: _helper(own) != pid)
             return lambda: None
         return lambda: os.kill(pid, signal.SIGCONT)
 

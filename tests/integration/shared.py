@@ -20,7 +20,8 @@ from kafka.admin import (
     ResourceType,
 )
 
-from brimline.sandbox import Sandbox, SandboxSpec
+from brimline.model import Bytes
+from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
 from tests.integration.full_disks import admin_client, clean_up
 from tests.waiting import eventually
 
@@ -28,6 +29,12 @@ _idle: dict[str, Sandbox] = {}
 """By specification; one at most."""
 _OURS = ("brimline-state", "guard.properties", "gateway.properties")
 """What guards and gateways of tests leave in a broker's home."""
+
+
+def with_logins() -> SandboxSpec:
+    """A listener that asks who one is, and ACLs."""
+    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
+    return SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)
 
 
 @contextmanager

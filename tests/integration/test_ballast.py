@@ -19,7 +19,7 @@ from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from tests.integration.cluster import create_topic, produce
 from tests.integration.full_disks import log_dir_errors
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 MIB = 1 << 20
 SIZE = Bytes(8 * MIB)
@@ -27,7 +27,7 @@ RULE = BallastRule(size=SIZE, limits=DiskLimits(max_used_percent=100, min_free_b
 PAGE = 4096
 
 
-@pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["4.3.1", "3.9.2"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with Sandbox(SandboxSpec(version=request.param, volumes=(VolumeSpec(size=Bytes(96 * MIB)),))) as running:
         create_topic(running, "orders")

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from brimline.guard.cleaner import BACKOFF, BACKOFFS, HELD_RATIO, RATIO
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
-from tests.integration.cluster import create_topic, produce
+from tests.integration.cluster import brimline_inside, create_topic, produce
 from tests.integration.full_disks import (
+    BY_PERCENT,
     KAFKA_STORAGE_ERROR,
     MIB,
     NEVER_LATE,
@@ -51,9 +52,9 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @contextmanager
-def guarding(sandbox: Sandbox, log: Path) -> Iterator[RunningGuard]:
+def guarding(sandbox: Sandbox, log: Path, limits: Mapping[str, str] = LIMITS) -> Iterator[RunningGuard]:
     """With the state of the guard before it, as its gateway has it."""
-    settings = {**LIMITS, "brimline.state.dir": str(state_dir(sandbox))}
+    settings = {**limits, "brimline.state.dir": str(state_dir(sandbox))}
     sandbox.outside(state_dir(sandbox)).mkdir(mode=0o700, exist_ok=True)
     with guard(sandbox, log, settings) as running:
         yield running
@@ -181,34 +182,58 @@ def test_a_disk_that_only_compaction_can_empty_is_released(sandbox: Sandbox, tmp
     verify_lives(sandbox)
 
 
-def test_a_log_dir_that_the_broker_has_lost_is_offline_until_it_is_restarted(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_log_dir_that_the_broker_has_lost_is_offline_for_everybody_until_it_is_restarted(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Whatever room its disk has."""
     disk = sandbox.broker(1).log_dirs[1]
-    name = f'log_dir="{disk}"'
     create_topic_in(sandbox, "lost", disk)
-
-    def state(running: RunningGuard, value: str) -> float | None:
-        found = running.samples("brimline_volume_state")
-        return next((each for labels, each in found.items() if name in labels and f'state="{value}"' in labels), None)
-
-    with guarding(sandbox, tmp_path / "guard") as running, gateway(sandbox, tmp_path / "gateway", LIMITS):
+    limits = {**ENFORCING, **BY_PERCENT}
+    with (
+        guarding(sandbox, tmp_path / "guard", limits) as running,
+        gateway(sandbox, tmp_path / "gateway", limits) as fence,
+    ):
         filler = sandbox.fill(disk, leave_free=Bytes(0))
+        eventually(lambda: fence.fenced() == {SECOND})
         write_until_lost(sandbox, "lost", disk)
-        eventually(lambda: (state(running, "offline"), state(running, "ok")) == (1, 0))
+        eventually(lambda: running.states()[SECOND] == "offline")
         sandbox.outside(filler).unlink()
         eventually(lambda: running.state()["volumes"][1]["usableBytes"] > 64 * MIB)
         # A look of the gateway and one of the guard later
         seen = running.state()["volumes"][1]["observedAt"]
         eventually(lambda: running.state()["volumes"][1]["observedAt"] > seen)
-        document = running.state()
-        words = [event["word"] for event in json.loads(running.get("/v1/history"))["events"]]
-        assert {"ROOM", "RELEASED"}.isdisjoint(words[words.index("OFFLINE") :]), words
-        assert [each["key"] for each in document["notices"] if each["feature"] == "offline"] == [str(disk)]
-        assert (state(running, "offline"), state(running, "ok")) == (1, 0)
+        assert (running.state()["volumes"][1]["bytesToLimit"] or 0) > 0
+        verify_told_as_offline(sandbox, running, disk)
 
         sandbox.broker(1).restart()
-        eventually(lambda: (state(running, "offline"), state(running, "ok")) == (0, 1))
+        eventually(lambda: running.states()[SECOND] == "ok")
+        eventually(lambda: samples_by_state(running, disk) == {"ok": 1, "full": 0, "unknown": 0, "offline": 0})
         eventually(lambda: not any(each["feature"] == "offline" for each in running.state()["notices"]))
+        eventually(lambda: "notice-over" in running.events())
+        eventually(lambda: running.state()["cordon"]["logDirs"] == [])
     delete_topics(sandbox, "lost")
+
+
+def verify_told_as_offline(sandbox: Sandbox, running: RunningGuard, disk: Path) -> None:
+    config = sandbox.broker(1).node.server_properties.with_name("guard.properties")
+    status = brimline_inside(sandbox, "status", "--url", f"http://127.0.0.1:{running.port}")
+    doctor = brimline_inside(sandbox, "doctor", "--config", str(config))
+    topics = brimline_inside(sandbox, "topics", "--bootstrap-server", sandbox.admin_servers, "--output", "json")
+    words = [event["word"] for event in json.loads(running.get("/v1/history"))["events"]]
+
+    assert samples_by_state(running, disk) == {"ok": 0, "full": 0, "unknown": 0, "offline": 1}
+    assert [each["key"] for each in running.state()["notices"] if each["feature"] == "offline"] == [str(disk)]
+    assert {"ROOM", "RELEASED", "UNCORDONED"}.isdisjoint(words[words.index("OFFLINE") :]), words
+    assert (status.returncode, "OFFLINE: " in status.stdout.splitlines()[0]) == (3, True)
+    assert f"holds {disk} offline" in doctor.stdout
+    assert json.loads(topics.stdout)["offline"] == [{"broker": 1, "logDir": str(disk)}]
+    assert "not counted" in topics.stderr
+
+
+def samples_by_state(running: RunningGuard, disk: Path) -> dict[str, float]:
+    found = running.samples("brimline_volume_state")
+    of_disk = {labels: value for labels, value in found.items() if f'log_dir="{disk}"' in labels}
+    return {labels.rpartition('state="')[2].strip('"'): value for labels, value in of_disk.items()}
 
 
 @needs_root

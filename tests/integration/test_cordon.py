@@ -123,6 +123,7 @@ def test_new_partitions_go_past_a_full_log_dir_until_it_has_room(sandbox: Sandbo
     assert running.events().count("cordoned") == running.events().count("uncordoned") == 1
 
 
+@pytest.mark.long
 def test_what_an_operator_has_cordoned_stays_so(sandbox: Sandbox, running: RunningGuard) -> None:
     full, other = sandbox.broker(BROKER).log_dirs
     operator_sets(sandbox, other)
@@ -143,6 +144,7 @@ def test_what_an_operator_has_cordoned_stays_so(sandbox: Sandbox, running: Runni
     assert acts(sandbox) == before
 
 
+@pytest.mark.long
 def test_what_the_brokers_own_file_says_counts_all_the_time(
     sandbox: Sandbox, tmp_path: Path, restarted_with: Callable[[str | None], None]
 ) -> None:

@@ -237,6 +237,7 @@ def renew(sandbox: Sandbox, topic: str) -> None:
     produce(sandbox, topic, 3)
 
 
+@pytest.mark.long
 def test_what_a_killed_broker_has_forgotten_is_asked_for_again(tmp_path: Path) -> None:
     """Until it is killed, nothing is removed and nothing is written down that would make it remember."""
     never = {"log.retention.check.interval.ms": "3600000", "log.flush.start.offset.checkpoint.interval.ms": "3600000"}

@@ -135,6 +135,7 @@ def test_fence_refuses_what_a_follower_has_no_room_for_and_the_isr_never_shrinks
     assert signs_of_death(sandbox) == []
 
 
+@pytest.mark.long
 def test_reclaim_frees_the_disk_of_a_follower_while_it_is_skipped(replicating: Sandbox, tmp_path: Path) -> None:
     """The follower's own guard trims at the leader; a skipped follower still learns where the leader's log begins."""
     topic, sandbox = "trimmed", replicating
@@ -162,6 +163,7 @@ def test_reclaim_frees_the_disk_of_a_follower_while_it_is_skipped(replicating: S
     assert signs_of_death(sandbox) == []
 
 
+@pytest.mark.long
 def test_a_gateway_that_carries_replication_and_dies_cuts_followers_off_until_it_is_back(
     replicating: Sandbox, tmp_path: Path
 ) -> None:

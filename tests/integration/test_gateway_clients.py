@@ -15,7 +15,7 @@ from tests.integration.cluster import create_topic
 from tests.integration.gateway_clients.load import producing
 from tests.integration.gateway_clients.verification import verify_transactions
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,9 @@ def sandbox() -> Iterator[Sandbox]:
         yield running
 
 
-@pytest.fixture(scope="module", params=["enforcing", "enforcing-with-a-fence", "observing"])
+@pytest.fixture(
+    scope="module", params=["enforcing", "enforcing-with-a-fence", pytest.param("observing", marks=pytest.mark.long)]
+)
 def place(
     request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:

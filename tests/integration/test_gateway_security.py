@@ -192,7 +192,7 @@ class Trust(NamedTuple):
         return [answer[self.topic, 0].code for answer in answers]
 
 
-@pytest.fixture(params=["by-name", "by-id"])
+@pytest.fixture(params=["by-id", pytest.param("by-name", marks=pytest.mark.long)])
 def trust(sasl: Sandbox, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trust]:
     """Its user is no super user: he may write to this topic, and the guest may look at it."""
     topic = f"trust-{request.node.originalname.rpartition('_')[2]}-{request.param}"

@@ -13,7 +13,7 @@ from brimline.sandbox import Sandbox
 from tests.integration.full_disks import create_topic_in, log_dir_errors, signs_of_death, two_disks
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 KAFKA_STORAGE_ERROR = 56
 

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from brimline.model import Bytes, Failure, ObservationFailed
+from brimline.model import Failure, ObservationFailed
 from brimline.observe.client.connection import Connection, Deadline
 from brimline.observe.cluster.group_notes import Note, read_notes, write_note
-from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
+from brimline.sandbox import Sandbox
 from tests.integration.kafka_clients import kafka_admin
-from tests.integration.shared import shared
+from tests.integration.shared import shared, with_logins
 from tests.integration.test_delete_records import as_guard, as_owner
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -24,9 +25,7 @@ GROUP, ANOTHER = "brimline-guard-1", "brimline-guard-2"
 
 @pytest.fixture(scope="module", params=["4.3.1", pytest.param("3.9.2", marks=pytest.mark.long)])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
-    volume = VolumeSpec(size=Bytes(64 << 20))
-    with shared(SandboxSpec(version=request.param, volumes=(volume,), security=security)) as running:
+    with shared(replace(with_logins(), version=request.param)) as running:
         yield running
 
 

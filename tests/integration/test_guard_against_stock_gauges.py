@@ -52,7 +52,7 @@ from tests.integration.percent_gauges import (
 from tests.integration.segment_files import segment_files
 from tests.integration.test_remote_info import is_settled, local_segments, remote_segments
 from tests.metrics.jmx_exporter import GENERAL_RULES, Series, exporter, parse, scrape, start_jmx
-from tests.metrics.waiting import free_port
+from tests.processes import free_port
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -172,6 +172,7 @@ def of_users(figures: Figures) -> Figures:
     return {row: value for row, value in figures.items() if not row[1].startswith("__")}
 
 
+@pytest.mark.long
 def test_stock_leaves_the_local_figure_of_an_endless_topic_at_0(stock: Guarded) -> None:
     """With ``retention.bytes=-1`` and something uploaded, stock leaves its expiration task before it sets either gauge.
 

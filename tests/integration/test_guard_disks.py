@@ -218,6 +218,7 @@ def test_kafkas_own_data_makes_a_volume_full_and_retention_releases_it(sandbox: 
     assert before == "ok"
 
 
+@pytest.mark.long
 def test_a_volume_that_vanishes_is_unknown_and_the_guard_lives(tmp_path: Path) -> None:
     volumes = (VolumeSpec(size=Bytes(64 * MIB)), VolumeSpec(size=Bytes(64 * MIB)))
     with (

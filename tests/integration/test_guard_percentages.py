@@ -130,6 +130,7 @@ def test_growth_deletion_and_a_new_topic_of_the_old_name(sandbox: Sandbox, tmp_p
         client.delete_topics(["short-lived"])
 
 
+@pytest.mark.long
 def test_a_broker_that_restarts_and_a_guard_that_is_killed(sandbox: Sandbox, tmp_path: Path) -> None:
     right = percent(whole(sandbox, "tiered"), 20 * MIB)
     with guard(sandbox, tmp_path / "log", ALL) as running:

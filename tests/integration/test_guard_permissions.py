@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from brimline.model import Bytes
-from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
+from brimline.sandbox import Sandbox
 from tests.integration.cluster import brimline_inside, create_topic, produce
 from tests.integration.guarded import QUICK, guard, states_of, write_config
 from tests.integration.kafka_clients import kafka_admin
-from tests.integration.shared import shared
+from tests.integration.shared import shared, with_logins
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -30,8 +29,7 @@ AS_GUARD = {
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
-    with shared(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 << 20)),), security=security)) as running:
+    with shared(with_logins()) as running:
         create_topic(running, "orders", config={"retention.bytes": str(1 << 20)})
         produce(running, "orders", 0.6)
         yield running

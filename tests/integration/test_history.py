@@ -104,6 +104,7 @@ def test_a_disk_fills_up_is_fenced_refuses_a_client_and_is_released(sandbox: San
     assert after.incomplete == ()
 
 
+@pytest.mark.long
 @needs_browser()
 def test_the_guards_pages_are_clicked_through_under_load(sandbox: Sandbox, tmp_path: Path) -> None:
     """From a disk to its topics, its slider and its history; a hostile group is text, and nothing is deleted."""

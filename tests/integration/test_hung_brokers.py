@@ -53,7 +53,7 @@ def replicas(answer: DescribeLogDirsResult) -> dict[int, ReplicaInfo]:
     return {p: each.replica_infos[TopicPartition("tiered", p)] for each in log_dirs for p in PARTITIONS}
 
 
-@pytest.mark.parametrize("broker", [1, 3])
+@pytest.mark.parametrize("broker", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_remote_sizes_that_do_not_need_it_are_known(sandbox: Sandbox, broker: int) -> None:
     """All data is on broker 2; the hung broker leads only some of the metadata topic's partitions."""
     with Admin(ClientConfig.from_properties(sandbox.bootstrap_servers)) as client:
@@ -81,7 +81,7 @@ def test_remote_sizes_that_do_not_need_it_are_known(sandbox: Sandbox, broker: in
     assert any("could not be read" in note for note in answer.notes) == bool(needing)
 
 
-@pytest.mark.parametrize("broker", [1, 2, 3])
+@pytest.mark.parametrize("broker", [1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3))])
 def test_a_hung_bootstrap_server_hides_no_other(sandbox: Sandbox, broker: int) -> None:
     with hung(sandbox, broker), Admin(ClientConfig.from_properties(sandbox.bootstrap_servers)) as client:
         answer = described(client, lambda found: answering(found) == {1, 2, 3} - {broker}, include_remote_info=False)

@@ -165,7 +165,8 @@ def sandbox() -> Iterator[Sandbox]:
         yield running
 
 
-def test_an_unknown_broker_is_refused_in_the_stock_tools_words(sandbox: Sandbox) -> None:
+def test_an_unknown_broker_is_refused_in_the_stock_tools_words(three_dirs: ThreeDirs) -> None:
+    sandbox = three_dirs.sandbox
     options = ["--bootstrap-server", sandbox.bootstrap_servers, "--describe", "--broker-list", "0,1,2"]
     theirs = sandbox.java_tool("log-dirs", *options)
     ours = brimline("log-dirs", *options)
@@ -176,6 +177,7 @@ def test_an_unknown_broker_is_refused_in_the_stock_tools_words(sandbox: Sandbox)
     assert "do not exist from --broker-list: 0,2. Current existent brokers: 1" in ours.stderr
 
 
+@pytest.mark.long
 def test_two_thousand_partitions(sandbox: Sandbox) -> None:
     create_topic(sandbox, "many", partitions=2000)
     options = ["--bootstrap-server", sandbox.bootstrap_servers, "--describe", "--topic-list", "many"]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from brimline.model import Bytes
-from brimline.sandbox import Sandbox, SandboxSpec, SecuritySpec, VolumeSpec
+from brimline.sandbox import Sandbox
 from tests.integration.cluster import brimline_inside, create_topic, produce
 from tests.integration.guarded import QUICK, write_config
 from tests.integration.kafka_clients import kafka_admin
+from tests.integration.shared import shared, with_logins
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -31,8 +31,7 @@ SMALL_SEGMENTS = {"segment.bytes": str(MIB), "retention.ms": "-1"}
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    security = SecuritySpec(protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",), users={"guard": "secret"}, acls=True)
-    with Sandbox(SandboxSpec(volumes=(VolumeSpec(size=Bytes(64 * MIB)),), security=security)) as running:
+    with shared(with_logins()) as running:
         for topic in ("orders", "clicks", "ledger"):
             create_topic(running, topic, config=SMALL_SEGMENTS)
             produce(running, topic, 4)

@@ -295,9 +295,8 @@ def leader_of(sandbox: Sandbox, topic: str) -> int | None:
         return client.topics([topic])[topic].leaders[0]
 
 
-@pytest.mark.parametrize(
-    "codec", ["zstd", pytest.param("lz4", marks=pytest.mark.long), pytest.param("snappy", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("codec", ["zstd", "lz4", "snappy"])
 def test_recompressed_metadata_is_read_or_the_missing_codec_named(codec: str) -> None:
     """gzip is Python's own and never missing; the others may be. Whatever is compressed later, what was stays."""
     with Sandbox(SandboxSpec(volumes=VOLUMES, tiered=True, properties={"compression.type": "gzip"})) as sandbox:

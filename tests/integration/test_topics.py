@@ -18,6 +18,7 @@ from tests.integration.cluster import CALM, TIERED, brimline, brimline_inside, c
 from tests.integration.guarded import write_config
 from tests.integration.kafka_clients import kafka_admin
 from tests.integration.reclaim_world import Writer
+from tests.integration.segment_files import segment_files
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -107,7 +108,7 @@ def log_bytes(sandbox: Sandbox, topic: str) -> int:
         for log_dir in broker.log_dirs
         for folder in sandbox.outside(log_dir).glob(f"{topic}-*")
     ]
-    return sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
+    return sum(sum(segment_files(folder).values()) for folder in folders)
 
 
 def test_sizes_equal_the_files_to_the_byte_and_the_largest_comes_first(sandbox: Sandbox) -> None:

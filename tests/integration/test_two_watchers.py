@@ -108,6 +108,7 @@ def test_what_the_guard_finds_the_gateway_judges_and_keeps_without_the_guard(san
         assert client.produce([("kept", 1)])["kept", 1].code == STORED
 
 
+@pytest.mark.long
 def test_the_gateway_fences_with_the_guard_dead(sandbox: Sandbox, tmp_path: Path) -> None:
     first, second = sandbox.broker(1).log_dirs
     create_topic_in(sandbox, "alone", first, second)

@@ -16,7 +16,7 @@ from brimline.sandbox.jars import ivy
 from brimline.sandbox.jars.cache import cache_dir, install
 from brimline.sandbox.jars.lock import Coordinates, LockedJar
 from brimline.sandbox.java import QUICK_START, find_java
-from tests.metrics.waiting import free_port
+from tests.processes import free_port
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 VERSION = "0.20.0"

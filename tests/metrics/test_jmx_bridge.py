@@ -17,7 +17,7 @@ from brimline.metrics.jmx_settings import JmxSettings
 from brimline.metrics.prometheus import PrometheusRenderer
 from tests.metrics.bridges import serving
 from tests.metrics.jmx_exporter import GENERAL_RULES, RULES, parse, scrape
-from tests.metrics.waiting import free_port, is_alive
+from tests.processes import free_port, is_alive
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration

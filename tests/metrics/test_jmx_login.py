@@ -16,7 +16,7 @@ from brimline.sandbox.java import QUICK_START, find_java
 from brimline.settings.config import read_config
 from tests.guard.files import config
 from tests.metrics.bridges import serving
-from tests.metrics.waiting import free_port
+from tests.processes import free_port
 from tests.waiting import eventually
 
 CLIENT = Path(__file__).parents[1] / "java" / "JmxClient.java"

@@ -134,6 +134,7 @@ def test_an_unknown_broker_is_refused_by_name(sandbox: Sandbox) -> None:
         sandbox.broker(7)
 
 
+@pytest.mark.long
 def test_killing_one_of_two_leaves_the_other_serving() -> None:
     with Sandbox(SandboxSpec(brokers=2, volumes=(VolumeSpec(size=Bytes(32 * MIB)),))) as sandbox:
         create_topic(sandbox, "replicated", replicas=2)

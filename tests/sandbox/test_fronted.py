@@ -66,6 +66,7 @@ def test_a_property_is_set_and_taken_out(sandbox: Sandbox) -> None:
     assert file.read_text() == before
 
 
+@pytest.mark.long
 def test_a_listener_moves_with_a_restart_and_back(sandbox: Sandbox) -> None:
     broker = sandbox.broker(1)
     told, bound = broker.address, broker.direct_address

@@ -13,6 +13,7 @@ import pytest
 from brimline.sandbox import BrokerFailed, Sandbox, SandboxGone, SandboxSpec, VolumeSpec
 from brimline.sandbox.jars.cache import cache_dir
 from tests.integration.guarded import ENDS_WITH_US
+from tests.processes import is_alive
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.integration
@@ -42,10 +43,6 @@ def owner(real_volumes: None) -> Iterator["subprocess.Popen[str]"]:
     process.wait(PATIENCE_SECONDS)
     assert process.stdout is not None
     process.stdout.close()
-
-
-def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 def assert_nothing_stays(pids: list[int]) -> None:

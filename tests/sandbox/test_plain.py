@@ -15,6 +15,7 @@ from brimline.model import Bytes
 from brimline.sandbox import NamespaceRefused, Sandbox, SandboxSpec, VolumeSpec, why_no_real_volumes
 from brimline.sandbox.namespace import FORCE_PLAIN, Namespace
 from tests.integration.guarded import ENDS_WITH_US
+from tests.processes import is_alive
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.usefixtures("plain_folders")
@@ -55,13 +56,6 @@ def owner(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[str]"]:
     process.wait()
     assert process.stdout is not None
     process.stdout.close()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
 
 
 def made_by(owner: "subprocess.Popen[str]") -> tuple[list[int], list[Path]]:

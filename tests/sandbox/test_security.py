@@ -38,6 +38,7 @@ def scram_config(sandbox: Sandbox, user: str, password: str, directory: Path) ->
     return config
 
 
+@pytest.mark.long
 def test_scram_over_tls_with_acls(tmp_path: Path) -> None:
     security = SecuritySpec(
         protocol="SASL_SSL",
@@ -61,6 +62,7 @@ def test_scram_over_tls_with_acls(tmp_path: Path) -> None:
         assert_takes_a_renewed_certificate(sandbox, "PKCS12")
 
 
+@pytest.mark.long
 def test_mutual_tls_tells_who_the_client_is(tmp_path: Path) -> None:
     security = SecuritySpec(
         protocol="SSL", mutual_tls=True, acls=True, super_users=("CN=brimline-client",), key_store="JKS"
@@ -80,6 +82,7 @@ def test_mutual_tls_tells_who_the_client_is(tmp_path: Path) -> None:
         assert_takes_a_renewed_certificate(sandbox, "JKS")
 
 
+@pytest.mark.long
 def test_a_pem_key_store() -> None:
     security = SecuritySpec(protocol="SSL", key_store="PEM")
     with Sandbox(SandboxSpec(version="3.9.2", security=security)) as sandbox:

@@ -149,6 +149,16 @@ class Supervisor:
                 return
             self._exits[pid] = os.waitstatus_to_exitcode(status)
 
+    def end(self) -> None:
+        """Kill what runs, each with what it has started; what is waited for counts as our processor time."""
+        self.reap()
+        running = [pid for pid, _ in self._processes.values() if pid not in self._exits]
+        for pid in running:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        for pid in running:
+            os.waitpid(pid, 0)
+
 
 class PlainSupervisor(Supervisor):
     """Without namespaces: folders instead of volumes, and children that the kernel kills when this process ends."""
@@ -168,15 +178,6 @@ class PlainSupervisor(Supervisor):
         if self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0 or os.getppid() != self._pid:
             os._exit(127)
         return os.getpid()
-
-    def end(self) -> None:
-        """Kill what runs, each with the processes that it has started, and wait for it."""
-        self.reap()
-        for pid, _ in self._processes.values():
-            if pid not in self._exits:
-                with suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
 
 
 def run_child(settle: Callable[[], int], argv: list[str], directory: str, output: str, writer: int) -> None:
@@ -216,10 +217,7 @@ def serve(supervisor: Supervisor, parent: int) -> None:
     with selectors.DefaultSelector() as selector:
         for descriptor in (0, parent, wake_reader):
             selector.register(descriptor, selectors.EVENT_READ)
-        while True:
-            ready = {key.fd for key, _ in selector.select()}
-            if parent in ready:
-                return
+        while parent not in (ready := {key.fd for key, _ in selector.select()}):
             if wake_reader in ready:
                 os.read(wake_reader, 4096)
                 supervisor.reap()
@@ -291,7 +289,9 @@ def serve_private(base: str, parent: int) -> None:
         say(mounted)
         return
     say({"pid": int(str(Path("/proc/self").readlink())), "base": base, "volumes": base})
-    serve(Supervisor(), parent)
+    supervisor = Supervisor()
+    serve(supervisor, parent)
+    supervisor.end()
 
 
 def serve_plain(home: str, memory: str, size: int, parent: int) -> None:

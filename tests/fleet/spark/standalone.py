@@ -4,7 +4,6 @@ The wheel has no start scripts, so the classes are started directly.
 """
 
 import os
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from brimline.fleet.session.delta_jars import delta_jars
 from brimline.fleet.session.jvm import FIRST_COMPILER_ONLY, java_program, spark_home
+from tests.processes import children, command_line, free_port
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 _LOOPBACK = "127.0.0.1"
@@ -30,7 +30,9 @@ class StandaloneCluster:
 
     def executors(self) -> list[int]:
         """Process ids, as far as they run now."""
-        return [pid for worker in self.workers for pid in children(worker) if "CoarseGrainedExecutor" in command(pid)]
+        return [
+            pid for worker in self.workers for pid in children(worker) if "CoarseGrainedExecutor" in command_line(pid)
+        ]
 
 
 @contextmanager
@@ -124,24 +126,3 @@ def _java(home: Path, words: Sequence[str], sign: str) -> Iterator[int]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
-        return int(probe.getsockname()[1])
-
-
-def children(pid: int) -> list[int]:
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""

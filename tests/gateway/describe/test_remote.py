@@ -289,6 +289,7 @@ def old() -> Iterator[tuple[Sandbox, DescribeWorker]]:
         worker.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", [Layout(4), Layout(5), KIP_1187])
 def test_an_old_brokers_volumes_are_looked_at_where_the_broker_sees_them(
     old: tuple[Sandbox, DescribeWorker], asked: Layout
@@ -304,6 +305,7 @@ def test_an_old_brokers_volumes_are_looked_at_where_the_broker_sees_them(
     assert 0 < log_dir.usable_bytes <= log_dir.total_bytes
 
 
+@pytest.mark.long
 def test_the_worker_connects_anew_when_the_broker_was_restarted(old: tuple[Sandbox, DescribeWorker]) -> None:
     sandbox, worker = old
     broker = sandbox.broker(1)
