@@ -99,8 +99,9 @@ def test_past_the_line_commits_to_that_disk_are_refused_until_there_is_room(sand
         eventually(lambda: here in str([each["facts"] for each in watching.state()["notices"]]))
         eventually(lambda: watching.samples("brimline_gateway_refused_commits_total")[""] >= 10)
 
-        neighbour.subscribe(["read"])
-        eventually(lambda: member.poll(0.1) is None and neighbour.poll(0.1) is None and neighbour.memberid() != "")
+        joined = []
+        neighbour.subscribe(["read"], on_assign=lambda _, assigned: joined.append(assigned))
+        eventually(lambda: (member.poll(0.1), neighbour.poll(0.1)) and joined)
         neighbour.close()
         assert member.committed([TopicPartition("read", 0)], PATIENCE_SECONDS)[0].offset < 3
 

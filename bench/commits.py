@@ -1,0 +1,300 @@
+"""What refusing offset commits does to groups, by client library; and to a cluster of three with one full disk.
+
+``python -m bench.commits libraries`` takes a quarter of an hour: groups of every library, committing after every poll
+or by themselves, on one broker whose offsets lie on a volume past its line for 10 s, 2 min and 10 min. A member joins
+1 s after the line is passed, another one leaves 4 s later. ``python -m bench.commits cluster`` takes six minutes.
+Members in Python: ``commit_members``.
+"""
+
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from kafka.admin import NewTopic
+
+from bench.commit_members import LIBRARIES
+from brimline.decide.commits import OffsetsTopic
+from brimline.model import Bytes
+from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
+from brimline.torture.clients.table import ClientProcess, java_command
+from tests.integration.cluster import create_topic
+from tests.integration.full_disks import KEEPS_ALL, MIB, NEVER_LATE, create_topic_in
+from tests.integration.gatewayed import ENFORCING, gateway, state_dir
+from tests.integration.guarded import guard
+from tests.integration.kafka_clients import kafka_admin
+from tests.waiting import eventually
+
+TOPIC, OFFSETS, PARTITIONS = "read", "__consumer_offsets", 6
+RATE = 12.0
+DURATIONS = (10.0, 120.0, 600.0)
+PAST_LINE, NEARLY_PAST = Bytes(10 * MIB), Bytes(26 * MIB)
+"""Of the 32 MiB that are the line; the second is for commits that go on."""
+LIMITS = {
+    **ENFORCING,
+    "disk.max.used.percent": "100",
+    "disk.min.free.bytes": str(64 * MIB),
+    "brimline.disk.reserve": "off",
+    "brimline.cordon": "false",
+}
+LINE = {"brimline.gateway.commits.refuse.below.percent": "50"}
+JAVA = {"java": "classic", "java-848": "consumer"}
+_AFTER = 30.0
+_HAVE_NOT_JOINED = re.compile(r"Group (\S+) removed dynamic members who haven't joined: \[(.*?)\]")
+_EXPIRED = re.compile(r"\[(?:GroupId|Group) (\S+?)\] Member \S+ (?:has failed|.*(?:session expired|heartbeat expir))")
+
+# Groups --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Group:
+    """``known``: all records that it ever read. The others since ``forget``: how many it read again, what its
+    applications were told, how long their longest commit took that failed."""
+
+    library: str
+    mode: str
+    servers: str
+    known: set[str] = field(default_factory=set)
+    again: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    longest: int = 0
+    members: list[ClientProcess] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.library}-{self.mode}"
+
+    def start(self, first: int, members: int) -> None:
+        if self.library in LIBRARIES:
+            words = [self.library, self.mode, self.servers, TOPIC, self.name, str(members)]
+            command = [sys.executable, "-m", "bench.commit_members", *words]
+        else:
+            options = {"bootstrap-servers": self.servers, "topic": TOPIC, "group": self.name, "commit": self.mode}
+            options |= {"members": str(members), "name": f"{self.name}-{first}"}
+            options["property"] = f"group.protocol={JAVA[self.library]}"
+            command = java_command("4.3.1", "consume", [word for k, v in options.items() for word in (f"--{k}", v)])
+        self.members.append(ClientProcess(command, self._hear))
+
+    def _hear(self, line: dict[str, Any]) -> None:
+        if "consumed" in line:
+            self.again += line["consumed"] in self.known
+            self.known.add(line["consumed"])
+        elif "uncommitted" in line:
+            self.errors[line["error"]] += 1
+            self.longest = max(self.longest, line["milliseconds"])
+
+    def close(self) -> None:
+        for each in self.members:
+            each.close()
+
+    def forget(self) -> None:
+        self.again, self.errors, self.longest = 0, Counter(), 0
+
+
+class Committed:
+    """When each group last got further, asked past the gateway twice a second."""
+
+    def __init__(self, admin_servers: str, groups: list[Group]) -> None:
+        self._admin = AdminClient({"bootstrap.servers": admin_servers, "log_level": 0})
+        self._groups, self._sums = [group.name for group in groups], dict.fromkeys((g.name for g in groups), 0)
+        self.moved: dict[str, list[float]] = {name: [] for name in self._groups}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "Committed":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def members(self, name: str) -> int:
+        with suppress(KafkaException):
+            return len(self._admin.describe_consumer_groups([name])[name].result(20).members)
+        return -1
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.5):
+            for name in self._groups:
+                with suppress(KafkaException):
+                    asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])
+                    total = sum(max(each.offset, 0) for each in asked[name].result(20).topic_partitions or ())
+                    if total != self._sums[name]:
+                        self.moved[name].append(time.monotonic())
+                    self._sums[name] = total
+
+
+@contextmanager
+def producing(servers: str) -> Iterator[None]:
+    """Numbered records past the gateway."""
+    producer, stop = Producer({"bootstrap.servers": servers, "log_level": 0}), threading.Event()
+
+    def run() -> None:
+        number = 0
+        while not stop.wait(1 / RATE):
+            producer.produce(TOPIC, str(number), partition=number % PARTITIONS)
+            producer.poll(0)
+            number += 1
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def libraries() -> None:
+    disk = VolumeSpec(size=Bytes(192 * MIB))
+    properties = {**NEVER_LATE, "offsets.topic.num.partitions": str(PARTITIONS)}
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        Sandbox(SandboxSpec(volumes=(disk, disk), fronted=True, properties=properties)) as sandbox,
+        ExitStack() as stack,
+    ):
+        free, full = sandbox.broker(1).log_dirs
+        create_topic_in(sandbox, TOPIC, *[free] * PARTITIONS, config=KEEPS_ALL)
+        create_topic_in(sandbox, OFFSETS, *[full] * PARTITIONS, config={"cleanup.policy": "compact"})
+        keys = {**LIMITS, **LINE, "brimline.state.dir": str(state_dir(sandbox))}
+        running = stack.enter_context(gateway(sandbox, Path(logs, "gateway"), keys))
+        stack.enter_context(guard(sandbox, Path(logs, "guard"), keys))
+        servers, log = sandbox.bootstrap_servers, sandbox.outside(sandbox.broker(1).node.home / "server.log")
+        groups = [Group(library, mode, servers) for library in (*LIBRARIES, *JAVA) for mode in ("sync", "auto")]
+        stack.enter_context(producing(sandbox.admin_servers))
+        for group in groups:
+            group.start(0, 2)
+            group.start(2, 1)
+            stack.callback(group.close)
+        committed = stack.enter_context(Committed(sandbox.admin_servers, groups))
+        eventually(lambda: all(committed.moved[each.name] and committed.members(each.name) == 3 for each in groups))
+        time.sleep(_AFTER)
+        print("| group | read again | errors | longest commit | members lost | members in the end | resumed after |")
+        print("|---|---|---|---|---|---|---|")
+        for seconds in DURATIONS:
+            before, began, lost = running.state()["commits"]["requests"], time.monotonic(), lost_members(log)
+            for group in groups:
+                group.forget()
+            filler = sandbox.outside(sandbox.fill(full, leave_free=PAST_LINE))
+            time.sleep(1)
+            for group in groups:
+                group.start(3, 1)
+            time.sleep(4)
+            for group in groups:
+                group.members.pop(1).ask_to_stop()
+            time.sleep(max(0.0, began + seconds - time.monotonic()))
+            members = {each.name: committed.members(each.name) for each in groups}
+            lost, released = lost_members(log) - lost, time.monotonic()
+            print(f"| **{seconds:.0f} s**, {running.state()['commits']['requests'] - before} refused | | | | | | |")
+            filler.unlink()
+            time.sleep(_AFTER)
+            for group in groups:
+                moved = [f"{at - released:.1f} s" for at in committed.moved[group.name] if at > released] or ["never"]
+                told = ", ".join(f"{count} {error}" for error, count in group.errors.items()) or "none"
+                figures = f"{group.again} | {told} | {group.longest / 1000:.1f} s | {lost[group.name]}"
+                print(f"| {group.name} | {figures} | {members[group.name]} | {moved[0]} |", flush=True)
+
+
+def lost_members(log: Path) -> Counter[str]:
+    """Of each group: those that the coordinator has removed although nobody had said that they leave."""
+    lost: Counter[str] = Counter()
+    for line in log.read_text(errors="replace").splitlines():
+        if found := _HAVE_NOT_JOINED.search(line):
+            lost[found[1]] += found[2].count(",") + 1
+        elif found := _EXPIRED.search(line):
+            lost[found[1]] += 1
+    return lost
+
+
+# Three brokers -------------------------------------------------------------------------------------------------------
+
+
+class Committer:
+    """A group that commits twice a second, with metadata. ``counts``: what it was answered."""
+
+    def __init__(self, servers: str, group: str) -> None:
+        self.counts: Counter[str] = Counter()
+        self._consumer = Consumer(
+            {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False, "log_level": 0}
+        )
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _run(self) -> None:
+        for number in range(1 << 30):
+            if self._stop.wait(0.5):
+                return
+            try:
+                offsets = [TopicPartition(TOPIC, each, number, "m" * 1000) for each in range(PARTITIONS)]
+                self._consumer.commit(offsets=offsets, asynchronous=False)
+                self.counts["stored"] += 1
+            except KafkaException as error:
+                self.counts[error.args[0].name()] += 1
+
+
+def cluster() -> None:
+    """Broker 1 is full, and follows two thirds of the partitions of ``__consumer_offsets``."""
+    disk, offsets = VolumeSpec(size=Bytes(192 * MIB)), OffsetsTopic(partitions=PARTITIONS)
+    properties = {**NEVER_LATE, "offsets.topic.num.partitions": str(PARTITIONS)}
+    names = [
+        next(f"group-{n}" for n in range(1000) if offsets.partition_of(f"group-{n}") == wanted)
+        for wanted in range(PARTITIONS)
+    ]
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        Sandbox(SandboxSpec(brokers=3, volumes=(disk,), fronted=True, properties=properties)) as sandbox,
+        kafka_admin(sandbox.admin_servers) as admin,
+    ):
+        placed = {n: [(n + follower) % 3 + 1 for follower in range(3)] for n in range(PARTITIONS)}
+        compact = {"cleanup.policy": "compact"}
+        admin.create_topics([NewTopic(OFFSETS, replica_assignments=placed, topic_configs=compact)])
+        create_topic(sandbox, TOPIC, PARTITIONS)
+        victim = sandbox.broker(1).log_dirs[0]
+        print("| | bytes a minute | answers |\n|---|---|---|", flush=True)
+        for what, is_full, line in (("room", False, LINE), ("full, off", True, {}), ("full, on", True, LINE)):
+            with ExitStack() as stack:
+                for broker in (1, 2, 3):
+                    keys = {**LIMITS, **line, "brimline.state.dir": str(state_dir(sandbox, broker))}
+                    stack.enter_context(gateway(sandbox, Path(logs, f"gateway-{broker}"), keys, broker=broker))
+                    stack.enter_context(guard(sandbox, Path(logs, f"guard-{broker}"), keys, broker=broker))
+                committers = [Committer(sandbox.bootstrap_servers, name) for name in names]
+                for each in committers:
+                    stack.callback(each.close)
+                for each in committers:
+                    eventually(lambda each=each: each.counts["stored"] > 0)  # type: ignore[misc]
+                if is_full:
+                    filler = sandbox.outside(sandbox.fill(victim, leave_free=NEARLY_PAST))
+                    stack.callback(filler.unlink)
+                time.sleep(_AFTER)
+                before = _offsets_bytes(sandbox)
+                for each in committers:
+                    each.counts.clear()
+                time.sleep(60)
+                grown = _offsets_bytes(sandbox) - before
+                told: Counter[str] = sum((each.counts for each in committers), Counter())
+                print(f"| {what} | {grown:,} | {dict(told)} |", flush=True)
+
+
+def _offsets_bytes(sandbox: Sandbox) -> int:
+    logs = [sandbox.outside(path).glob(f"{OFFSETS}-*/*.log") for each in sandbox.brokers for path in each.log_dirs]
+    return sum(file.stat().st_size for found in logs for file in found)
+
+
+if __name__ == "__main__":
+    (libraries if sys.argv[1:] == ["libraries"] else cluster)()
