@@ -2,7 +2,8 @@
 
 ``python -m bench.commits libraries`` takes a quarter of an hour: groups of every library, committing after every poll
 or by themselves, on one broker whose offsets lie on a volume past its line for 10 s, 2 min and 10 min. A member joins
-1 s after the line is passed, another one leaves 4 s later. ``python -m bench.commits cluster`` takes six minutes.
+1 s after the line is passed, another one leaves 4 s later. ``control``: the same without the line, 10 s and 2 min.
+``python -m bench.commits cluster`` takes six minutes.
 Members in Python: ``commit_members``.
 """
 
@@ -12,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +51,10 @@ LINE = {"brimline.gateway.commits.refuse.below.percent": "50"}
 JAVA = {"java": "classic", "java-848": "consumer"}
 _AFTER = 30.0
 _HAVE_NOT_JOINED = re.compile(r"Group (\S+) removed dynamic members who haven't joined: \[(.*?)\]")
-_EXPIRED = re.compile(r"\[(?:GroupId|Group) (\S+?)\] Member \S+ (?:has failed|.*(?:session expired|heartbeat expir))")
+_HAS_GONE = re.compile(
+    r"\[Group(?:Id)? (\S+)\] Member \S+ (?:has )?(?:left|fenced)|Member \S+ in group (\S+) has failed"
+)
+"""The first by itself, by LeaveGroup, or because its session is over."""
 
 # Groups --------------------------------------------------------------------------------------------------------------
 
@@ -155,7 +159,7 @@ def producing(servers: str) -> Iterator[None]:
         thread.join()
 
 
-def libraries() -> None:
+def libraries(line: Mapping[str, str], durations: Sequence[float]) -> None:
     disk = VolumeSpec(size=Bytes(192 * MIB))
     properties = {**NEVER_LATE, "offsets.topic.num.partitions": str(PARTITIONS)}
     with (
@@ -166,7 +170,7 @@ def libraries() -> None:
         free, full = sandbox.broker(1).log_dirs
         create_topic_in(sandbox, TOPIC, *[free] * PARTITIONS, config=KEEPS_ALL)
         create_topic_in(sandbox, OFFSETS, *[full] * PARTITIONS, config={"cleanup.policy": "compact"})
-        keys = {**LIMITS, **LINE, "brimline.state.dir": str(state_dir(sandbox))}
+        keys = {**LIMITS, **line, "brimline.state.dir": str(state_dir(sandbox))}
         running = stack.enter_context(gateway(sandbox, Path(logs, "gateway"), keys))
         stack.enter_context(guard(sandbox, Path(logs, "guard"), keys))
         servers, log = sandbox.bootstrap_servers, sandbox.outside(sandbox.broker(1).node.home / "server.log")
@@ -179,10 +183,10 @@ def libraries() -> None:
         committed = stack.enter_context(Committed(sandbox.admin_servers, groups))
         eventually(lambda: all(committed.moved[each.name] and committed.members(each.name) == 3 for each in groups))
         time.sleep(_AFTER)
-        print("| group | read again | errors | longest commit | members lost | members in the end | resumed after |")
+        print("| group | read again | errors | longest commit | gone (1 wanted) | members in the end | resumed after |")
         print("|---|---|---|---|---|---|---|")
-        for seconds in DURATIONS:
-            before, began, lost = running.state()["commits"]["requests"], time.monotonic(), lost_members(log)
+        for seconds in durations:
+            before, began, gone = running.state()["commits"]["requests"], time.monotonic(), members_gone(log)
             for group in groups:
                 group.forget()
             filler = sandbox.outside(sandbox.fill(full, leave_free=PAST_LINE))
@@ -194,26 +198,26 @@ def libraries() -> None:
                 group.members.pop(1).ask_to_stop()
             time.sleep(max(0.0, began + seconds - time.monotonic()))
             members = {each.name: committed.members(each.name) for each in groups}
-            lost, released = lost_members(log) - lost, time.monotonic()
+            gone, released = members_gone(log) - gone, time.monotonic()
             print(f"| **{seconds:.0f} s**, {running.state()['commits']['requests'] - before} refused | | | | | | |")
             filler.unlink()
             time.sleep(_AFTER)
             for group in groups:
                 moved = [f"{at - released:.1f} s" for at in committed.moved[group.name] if at > released] or ["never"]
                 told = ", ".join(f"{count} {error}" for error, count in group.errors.items()) or "none"
-                figures = f"{group.again} | {told} | {group.longest / 1000:.1f} s | {lost[group.name]}"
+                figures = f"{group.again} | {told} | {group.longest / 1000:.1f} s | {gone[group.name]}"
                 print(f"| {group.name} | {figures} | {members[group.name]} | {moved[0]} |", flush=True)
 
 
-def lost_members(log: Path) -> Counter[str]:
-    """Of each group: those that the coordinator has removed although nobody had said that they leave."""
-    lost: Counter[str] = Counter()
+def members_gone(log: Path) -> Counter[str]:
+    """Of each group, as the coordinator says: who has left it or was removed. One was told to leave."""
+    gone: Counter[str] = Counter()
     for line in log.read_text(errors="replace").splitlines():
         if found := _HAVE_NOT_JOINED.search(line):
-            lost[found[1]] += found[2].count(",") + 1
-        elif found := _EXPIRED.search(line):
-            lost[found[1]] += 1
-    return lost
+            gone[found[1]] += found[2].count(",") + 1
+        elif found := _HAS_GONE.search(line):
+            gone[found[1] or found[2]] += 1
+    return gone
 
 
 # Three brokers -------------------------------------------------------------------------------------------------------
@@ -297,4 +301,10 @@ def _offsets_bytes(sandbox: Sandbox) -> int:
 
 
 if __name__ == "__main__":
-    (libraries if sys.argv[1:] == ["libraries"] else cluster)()
+    match sys.argv[1:]:
+        case ["libraries"]:
+            libraries(LINE, DURATIONS)
+        case ["control"]:
+            libraries({}, DURATIONS[:-1])
+        case ["cluster"]:
+            cluster()
