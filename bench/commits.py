@@ -1,10 +1,9 @@
-"""What refusing offset commits does to groups, by client library; and to a cluster of three with one full disk.
+"""What refusing offset commits does to groups, by client library. It takes a quarter of an hour.
 
-``python -m bench.commits libraries`` takes a quarter of an hour: groups of every library, committing after every poll
-or by themselves, on one broker whose offsets lie on a volume past its line for 10 s, 2 min and 10 min. A member joins
-1 s after the line is passed, another one leaves 4 s later. ``control``: the same without the line, 10 s and 2 min.
-``python -m bench.commits cluster`` takes six minutes.
-Members in Python: ``commit_members``.
+``python -m bench.commits``: two groups of every library, one that commits after every poll and one that commits by
+itself, on one broker whose offsets lie on a volume past its line for 10 s, 2 min and 10 min. A member joins 1 s after
+the line is passed, another one is told to leave 4 s later. ``python -m bench.commits control``: the same without the
+line, 10 s and 2 min. Members in Python: ``commit_members``; three brokers: ``commits_cluster``.
 """
 
 import re
@@ -19,27 +18,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
-from kafka.admin import NewTopic
 
 from bench.commit_members import LIBRARIES
-from brimline.decide.commits import OffsetsTopic
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.torture.clients.table import ClientProcess, java_command
-from tests.integration.cluster import create_topic
 from tests.integration.full_disks import KEEPS_ALL, MIB, NEVER_LATE, create_topic_in
 from tests.integration.gatewayed import ENFORCING, gateway, state_dir
 from tests.integration.guarded import guard
-from tests.integration.kafka_clients import kafka_admin
 from tests.waiting import eventually
 
 TOPIC, OFFSETS, PARTITIONS = "read", "__consumer_offsets", 6
 RATE = 12.0
 DURATIONS = (10.0, 120.0, 600.0)
-PAST_LINE, NEARLY_PAST = Bytes(10 * MIB), Bytes(26 * MIB)
-"""Of the 32 MiB that are the line; the second is for commits that go on."""
+PAST_LINE = Bytes(10 * MIB)
 LIMITS = {
     **ENFORCING,
     "disk.max.used.percent": "100",
@@ -49,7 +43,7 @@ LIMITS = {
 }
 LINE = {"brimline.gateway.commits.refuse.below.percent": "50"}
 JAVA = {"java": "classic", "java-848": "consumer"}
-_AFTER = 30.0
+SETTLED = 30.0
 _HAVE_NOT_JOINED = re.compile(r"Group (\S+) removed dynamic members who haven't joined: \[(.*?)\]")
 _HAS_GONE = re.compile(
     r"\[Group(?:Id)? (\S+)\] Member \S+ (?:has )?(?:left|fenced)|Member \S+ in group (\S+) has failed"
@@ -69,6 +63,7 @@ class Group:
     servers: str
     known: set[str] = field(default_factory=set)
     again: int = 0
+    read: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     longest: int = 0
     members: list[ClientProcess] = field(default_factory=list)
@@ -91,6 +86,7 @@ class Group:
     def _hear(self, line: dict[str, Any]) -> None:
         if "consumed" in line:
             self.again += line["consumed"] in self.known
+            self.read += line["consumed"] not in self.known
             self.known.add(line["consumed"])
         elif "uncommitted" in line:
             self.errors[line["error"]] += 1
@@ -101,7 +97,7 @@ class Group:
             each.close()
 
     def forget(self) -> None:
-        self.again, self.errors, self.longest = 0, Counter(), 0
+        self.again, self.read, self.errors, self.longest = 0, 0, Counter(), 0
 
 
 class Committed:
@@ -182,9 +178,19 @@ def libraries(line: Mapping[str, str], durations: Sequence[float]) -> None:
             stack.callback(group.close)
         committed = stack.enter_context(Committed(sandbox.admin_servers, groups))
         eventually(lambda: all(committed.moved[each.name] and committed.members(each.name) == 3 for each in groups))
-        time.sleep(_AFTER)
-        print("| group | read again | errors | longest commit | gone (1 wanted) | members in the end | resumed after |")
-        print("|---|---|---|---|---|---|---|")
+        time.sleep(SETTLED)
+        columns = (
+            "group",
+            "read on the line",
+            "again",
+            "errors",
+            "longest commit",
+            "gone (1 wanted)",
+            "members",
+            "resumed",
+        )
+        print(f"| {' | '.join(columns)} |")
+        print("|---|---|---|---|---|---|---|---|")
         for seconds in durations:
             before, began, gone = running.state()["commits"]["requests"], time.monotonic(), members_gone(log)
             for group in groups:
@@ -199,13 +205,16 @@ def libraries(line: Mapping[str, str], durations: Sequence[float]) -> None:
             time.sleep(max(0.0, began + seconds - time.monotonic()))
             members = {each.name: committed.members(each.name) for each in groups}
             gone, released = members_gone(log) - gone, time.monotonic()
-            print(f"| **{seconds:.0f} s**, {running.state()['commits']['requests'] - before} refused | | | | | | |")
+            read = {each.name: each.read for each in groups}
+            print(f"| **{seconds:.0f} s**, {running.state()['commits']['requests'] - before} refused | | | | | | | |")
             filler.unlink()
-            time.sleep(_AFTER)
+            time.sleep(SETTLED)
             for group in groups:
                 moved = [f"{at - released:.1f} s" for at in committed.moved[group.name] if at > released] or ["never"]
                 told = ", ".join(f"{count} {error}" for error, count in group.errors.items()) or "none"
-                figures = f"{group.again} | {told} | {group.longest / 1000:.1f} s | {gone[group.name]}"
+                figures = (
+                    f"{read[group.name]} | {group.again} | {told} | {group.longest / 1000:.1f} s | {gone[group.name]}"
+                )
                 print(f"| {group.name} | {figures} | {members[group.name]} | {moved[0]} |", flush=True)
 
 
@@ -220,91 +229,8 @@ def members_gone(log: Path) -> Counter[str]:
     return gone
 
 
-# Three brokers -------------------------------------------------------------------------------------------------------
-
-
-class Committer:
-    """A group that commits twice a second, with metadata. ``counts``: what it was answered."""
-
-    def __init__(self, servers: str, group: str) -> None:
-        self.counts: Counter[str] = Counter()
-        self._consumer = Consumer(
-            {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False, "log_level": 0}
-        )
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._consumer.close()
-
-    def _run(self) -> None:
-        for number in range(1 << 30):
-            if self._stop.wait(0.5):
-                return
-            try:
-                offsets = [TopicPartition(TOPIC, each, number, "m" * 1000) for each in range(PARTITIONS)]
-                self._consumer.commit(offsets=offsets, asynchronous=False)
-                self.counts["stored"] += 1
-            except KafkaException as error:
-                self.counts[error.args[0].name()] += 1
-
-
-def cluster() -> None:
-    """Broker 1 is full, and follows two thirds of the partitions of ``__consumer_offsets``."""
-    disk, offsets = VolumeSpec(size=Bytes(192 * MIB)), OffsetsTopic(partitions=PARTITIONS)
-    properties = {**NEVER_LATE, "offsets.topic.num.partitions": str(PARTITIONS)}
-    names = [
-        next(f"group-{n}" for n in range(1000) if offsets.partition_of(f"group-{n}") == wanted)
-        for wanted in range(PARTITIONS)
-    ]
-    with (
-        tempfile.TemporaryDirectory() as logs,
-        Sandbox(SandboxSpec(brokers=3, volumes=(disk,), fronted=True, properties=properties)) as sandbox,
-        kafka_admin(sandbox.admin_servers) as admin,
-    ):
-        placed = {n: [(n + follower) % 3 + 1 for follower in range(3)] for n in range(PARTITIONS)}
-        compact = {"cleanup.policy": "compact"}
-        admin.create_topics([NewTopic(OFFSETS, replica_assignments=placed, topic_configs=compact)])
-        create_topic(sandbox, TOPIC, PARTITIONS)
-        victim = sandbox.broker(1).log_dirs[0]
-        print("| | bytes a minute | answers |\n|---|---|---|", flush=True)
-        for what, is_full, line in (("room", False, LINE), ("full, off", True, {}), ("full, on", True, LINE)):
-            with ExitStack() as stack:
-                for broker in (1, 2, 3):
-                    keys = {**LIMITS, **line, "brimline.state.dir": str(state_dir(sandbox, broker))}
-                    stack.enter_context(gateway(sandbox, Path(logs, f"gateway-{broker}"), keys, broker=broker))
-                    stack.enter_context(guard(sandbox, Path(logs, f"guard-{broker}"), keys, broker=broker))
-                committers = [Committer(sandbox.bootstrap_servers, name) for name in names]
-                for each in committers:
-                    stack.callback(each.close)
-                for each in committers:
-                    eventually(lambda each=each: each.counts["stored"] > 0)  # type: ignore[misc]
-                if is_full:
-                    filler = sandbox.outside(sandbox.fill(victim, leave_free=NEARLY_PAST))
-                    stack.callback(filler.unlink)
-                time.sleep(_AFTER)
-                before = _offsets_bytes(sandbox)
-                for each in committers:
-                    each.counts.clear()
-                time.sleep(60)
-                grown = _offsets_bytes(sandbox) - before
-                told: Counter[str] = sum((each.counts for each in committers), Counter())
-                print(f"| {what} | {grown:,} | {dict(told)} |", flush=True)
-
-
-def _offsets_bytes(sandbox: Sandbox) -> int:
-    logs = [sandbox.outside(path).glob(f"{OFFSETS}-*/*.log") for each in sandbox.brokers for path in each.log_dirs]
-    return sum(file.stat().st_size for found in logs for file in found)
-
-
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["libraries"]:
-            libraries(LINE, DURATIONS)
-        case ["control"]:
-            libraries({}, DURATIONS[:-1])
-        case ["cluster"]:
-            cluster()
+    if sys.argv[1:] == ["control"]:
+        libraries({}, DURATIONS[:-1])
+    else:
+        libraries(LINE, DURATIONS)
