@@ -126,6 +126,26 @@ def test_a_full_volume_that_hangs_stays_full_until_it_answers() -> None:
     assert watched.states == {("a",): DiskState.OK}
 
 
+def test_past_a_line_is_a_full_volume_with_less_and_one_that_hangs_stays_so() -> None:
+    """Of 1,000 bytes 100 are kept free: the line is at 50."""
+    disks, nothing = FakeDisks(a=49, b=51, c=500), frozenset[str]()
+    disks.device |= {"b": "8:2", "c": "8:3"}
+    watched = Watched(disks)
+    watched.look(answers=3)
+
+    assert watched.task.report.past_line(50, nothing) == {"a"}
+    assert watched.task.report.past_line(100, nothing) == {"a", "b"}
+
+    disks.hung["a"] = disks.hung["b"] = threading.Event()
+    watched.clock.tick(60)
+    watched.task.step()
+    watched.clock.tick(60)
+    watched.task.step()
+    assert watched.task.report.past_line(50, frozenset({"a"})) == {"a"}
+    assert watched.task.report.past_line(50, nothing) == nothing
+    disks.hung["a"].set()
+
+
 def test_a_volume_that_hangs_is_not_full_when_no_limit_is_set() -> None:
     off = DiskLimits(max_used_percent=100, min_free_bytes=Bytes(0))
     assert next_state(DiskState.FULL, None, off) is DiskState.UNKNOWN

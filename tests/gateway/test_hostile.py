@@ -27,6 +27,7 @@ from brimline.gateway.describe.rule import DescribeRule
 from brimline.gateway.net.connection import Judge
 from brimline.gateway.net.forwarder import ForwarderSettings
 from brimline.gateway.net.loop import EventLoop
+from brimline.gateway.rules.commit_rule import CommitRule
 from brimline.gateway.rules.fences import Fences
 from brimline.gateway.rules.follower_orders import FencedFollower
 from brimline.gateway.rules.placement import Placement
@@ -152,7 +153,8 @@ def real_rules(
         def soon(then: Callable[[], None]) -> None:
             loop.later(0.0, then)
 
-        return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], counters, soon)
+        commits = CommitRule(fences, lambda: placement, lambda: None)
+        return Rules(settings, fences, lambda: placement, memory, lambda: 0, describes[0], commits, counters, soon)
 
     settings = ForwarderSettings(
         largest_request=LARGEST, header_timeout=PATIENCE_SECONDS, login_timeout=login_timeout or PATIENCE_SECONDS

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.decide.commits import OffsetsTopic
 from brimline.decide.disk_state import DiskLimits, DiskState
 from brimline.decide.fill_rate import Pace
 from brimline.decide.unfenced_writes import UnfencedWriters, reserve_bytes, reserve_parts
@@ -35,11 +36,18 @@ class Broker:
         self.settings = CleanerSettings()
         self.compacted: dict[str, CompactedTopic] = {OFFSETS: OF_COORDINATORS, TRANSACTIONS: OF_COORDINATORS}
         self.is_down = False
+        self.offsets_topic: OffsetsTopic | None = None
+        self.asked = 0
 
     def cleaner(self) -> CleanerSettings:
         if self.is_down:
             raise ObservationFailed(Failure(kind=FailureKind.UNREACHABLE, message="nobody answers"))
         return self.settings
+
+    def offsets(self) -> OffsetsTopic | None:
+        self.asked += 1
+        self.cleaner()
+        return self.offsets_topic
 
     def topics(self, names: Collection[str]) -> Mapping[str, CompactedTopic | None]:
         self.cleaner()
@@ -337,6 +345,39 @@ def two_thread_gibibytes(guarded: Guarded) -> None:
     guarded.broker.compacted["t"] = COMPACTED
     for number in range(2):
         segments(guarded.a, f"t-{number}", GIB, GIB)
+
+
+def test_who_leads_the_offsets_is_filed_for_the_gateway_where_commits_may_be_refused(tmp_path: Path) -> None:
+    guarded = Guarded(tmp_path, f"{keys.COMMITS_LINE.name}=50\n")
+    upgraded = Upgraded(guarded, 50 * GIB)
+    filed = Reserves(tmp_path, 7, lambda: keys.AUTO)
+    upgraded.after(1)
+    assert [notice.key for notice in upgraded.feature.notices()] == ["offsets", str(guarded.a)]
+
+    guarded.broker.offsets_topic = found = OffsetsTopic(partitions=50, led=(1, 2))
+    upgraded.after(6)
+    filed.refresh()
+    assert filed.offsets == found
+    assert "offsets" not in [notice.key for notice in upgraded.feature.notices()]
+
+    calm = guarded.broker.asked
+    upgraded.after(6)
+    assert guarded.broker.asked == calm
+    upgraded.after(1, GIB // 2)
+    upgraded.after(6)
+    assert guarded.broker.asked == calm + 2, "more often while a disk is full"
+
+    guarded.broker.is_down = True
+    upgraded.after(60)
+    assert upgraded.reserves.offsets == found, "what was known holds"
+
+
+def test_otherwise_nobody_asks_who_leads_the_offsets(guarded: Guarded) -> None:
+    upgraded = Upgraded(guarded, GIB // 2)
+    upgraded.after(1)
+
+    assert (guarded.broker.asked, upgraded.reserves.offsets) == (0, None)
+    assert "offsets" not in [notice.key for notice in upgraded.feature.notices()]
 
 
 def test_an_upgrade_fences_nothing_that_was_not_fenced(guarded: Guarded) -> None:

@@ -3,7 +3,8 @@
 ::
 
     reserve-1.json   {"version": 1, "volumes": [{"logDirs": ["/data/a"], "bytes": 1610612736, "fewestFiles": 10000,
-                      "isInForce": true, "areFilesInForce": true, "parts": [{"what": "cleaner", …}]}]}
+                      "isInForce": true, "areFilesInForce": true, "parts": [{"what": "cleaner", …}]}],
+                      "offsets": {"partitions": 50, "led": [0, 3]}}
 
 **Invariant.** Guard and gateway each read the file themselves, so each has the same limits when the other is down, and
 after a restart. What cannot be read leaves what was read before; with nothing read the operator's two limits count.
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from brimline.decide.commits import OffsetsTopic
 from brimline.decide.disk_state import DiskLimits, DiskState
 from brimline.decide.unfenced_writes import (
     ReservePart,
@@ -54,14 +56,17 @@ class VolumeReserve:
 class _Filed:
     version: int = _VERSION
     volumes: tuple[VolumeReserve, ...] = ()
+    offsets: OffsetsTopic | None = None
 
 
 class Reserves:
-    """``choice`` is what ``brimline.disk.reserve`` says now. Replaced whole, so any thread may read ``volumes``."""
+    """``choice`` is what ``brimline.disk.reserve`` says now. ``offsets`` is for the line below which commits are
+    refused. Replaced whole, so any thread may read ``volumes`` and ``offsets``."""
 
     def __init__(self, state_dir: Path, node_id: int, choice: Callable[[], str]) -> None:
         self.path = state_dir / f"reserve-{node_id}.json"
         self.volumes: tuple[VolumeReserve, ...] = ()
+        self.offsets: OffsetsTopic | None = None
         self.problem: str | None = None
         self._choice = choice
         self._seen: tuple[int, int] | None = None
@@ -73,22 +78,24 @@ class Reserves:
             seen = (facts.st_ino, facts.st_mtime_ns)
             if seen == self._seen:
                 return False
-            volumes = read_state_file(_Filed, self.path, _VERSION).volumes
+            filed = read_state_file(_Filed, self.path, _VERSION)
         except FileNotFoundError:
             return False
         except (OSError, ValueError) as error:
             self.problem = f"{self.path} cannot be read: {error}"
             return False
-        is_news, self.volumes, self.problem, self._seen = volumes != self.volumes, volumes, None, seen
+        is_news = filed.volumes != self.volumes
+        self.volumes, self.offsets, self.problem, self._seen = filed.volumes, filed.offsets, None, seen
         return is_news
 
-    def write(self, volumes: Sequence[VolumeReserve]) -> None:
+    def write(self, volumes: Sequence[VolumeReserve], offsets: OffsetsTopic | None = None) -> None:
         """They count from now on, on record or not. Raises ``NotRecorded``; what is there already is not written."""
-        if tuple(volumes) == self.volumes and self.problem is None and self.path.exists():
+        wanted = tuple(volumes), offsets
+        if wanted == (self.volumes, self.offsets) and self.problem is None and self.path.exists():
             return
-        self.volumes = tuple(volumes)
+        self.volumes, self.offsets = wanted
         self.problem = f"{self.path} could not be written"
-        write_state_file(self.path, _Filed(volumes=self.volumes))
+        write_state_file(self.path, _Filed(volumes=self.volumes, offsets=offsets))
         self.problem = None
 
     def limits_of(self, reading: VolumeReading, limits: DiskLimits) -> DiskLimits:

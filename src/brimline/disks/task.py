@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from brimline.decide.commits import is_past_line
 from brimline.decide.disk_state import Breach, DiskLimits, DiskState, Space, breaches, bytes_to_limit, next_state
 from brimline.decide.fill_rate import (
     READINGS_KEPT,
@@ -170,6 +171,21 @@ class DiskReport:
     @property
     def full_log_dirs(self) -> tuple[str, ...]:
         return tuple(path for volume in self.volumes if volume.fullness is DiskState.FULL for path in volume.log_dirs)
+
+    def past_line(self, percent: int, before: frozenset[str]) -> frozenset[str]:
+        """Log dirs of full volumes with less than so much of what they must keep free. One that gives no reading any
+        more stays what it was ``before``."""
+        return frozenset(
+            path
+            for volume in self.volumes
+            for path in volume.log_dirs
+            if volume.fullness is DiskState.FULL
+            and (
+                path in before
+                if (space := space_of(volume.reading)) is None
+                else is_past_line(space, volume.limits, percent)
+            )
+        )
 
 
 @dataclass(slots=True)

@@ -146,6 +146,22 @@ class DescribeFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommittingGroup:
+    group: str
+    requests: int
+    bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedCommits:
+    """OffsetCommit requests since the start. ``largest``: groups with the most bytes, while there are refusals."""
+
+    requests: int = 0
+    bytes: Bytes = Bytes(0)  # noqa: RUF009 (a number)
+    largest: tuple[CommittingGroup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayState:
     version: str
     pid: int
@@ -162,6 +178,7 @@ class GatewayState:
     would_have_refused: tuple[RefusedBatches, ...]
     sequences: RefusedSequences
     skips: Skips = Skips()
+    commits: RefusedCommits = RefusedCommits()
     latency: AddedLatency
     describe: DescribeFigures
     draining: bool

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -121,6 +122,7 @@ class GatewayCommands:
             would_have_refused=counters.would_refuse.rows_now(),
             sequences=RefusedSequences(held=self._memory.held, evicted=self._memory.evicted),
             skips=self._skips_now(),
+            commits=self._rules.commits.count.state(time.monotonic()),
             latency=AddedLatency(
                 bounds=LATENCY_BOUNDS, counts=tuple(counters.latency.counts), sum=counters.latency.sum_ns / 1e9
             ),

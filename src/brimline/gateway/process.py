@@ -53,6 +53,7 @@ from brimline.gateway.net.listening import passed_sockets
 from brimline.gateway.net.loop import EventLoop
 from brimline.gateway.net.source import source_for
 from brimline.gateway.refusal_news import RefusalNews
+from brimline.gateway.rules.commit_rule import CommitRule
 from brimline.gateway.rules.fences import Fences
 from brimline.gateway.rules.fetch_rule import NobodyJudges, fetch_rules
 from brimline.gateway.rules.folder_looks import FolderLooks
@@ -120,6 +121,8 @@ class Gateway:
         self._watch_log_dirs()
         self._describe_worker = DescribeWorker(broker_access(config))
         self._describe = DescribeRule(self._loop, self._describe_worker)
+        self._commits = CommitRule(self._fences, lambda: self._placement.placement, lambda: self._reserves.offsets)
+        self._commits.is_on = self._commits_line > 0
         self._rules = Rules(
             rule_settings(config),
             self._fences,
@@ -127,6 +130,7 @@ class Gateway:
             self._memory,
             self._time_of_day,
             self._describe,
+            self._commits,
             self._counters,
             self._folder_looks.when_fresh,
             enforces=config.is_enforcing,
@@ -281,8 +285,14 @@ class Gateway:
     def _step_disks(self) -> float:
         wait = self._disks.step()
         self._fences.set_full(reasons_of_full_log_dirs(self._disks.report))
+        if self._commits.is_on:
+            self._commits.past_line = self._disks.report.past_line(self._commits_line, self._commits.past_line)
         self._expect_bursts()
         return wait
+
+    @property
+    def _commits_line(self) -> int:
+        return self._config.number(keys.COMMITS_LINE) if self._config.is_enforcing else 0
 
     def _expect_bursts(self) -> None:
         """A fast client fills a small volume between two looks; but the bytes pass by here first."""
@@ -408,6 +418,7 @@ class Gateway:
         self._config, _ = found
         self._surroundings.set_up_log(self._config)
         self._rules.settings = rule_settings(self._config)
+        self._commits.is_on = self._commits_line > 0
         self._forwarder.settings = forwarder_settings(self._config)
         self._disks.settings = disk_settings(self._config)
         self._look_at_disks()

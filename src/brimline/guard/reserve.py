@@ -10,9 +10,11 @@ A broker that does not answer changes nothing: the last reserve stays in force.
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from brimline.decide.commits import OFFSETS_TOPIC, OffsetsTopic
 from brimline.decide.disk_state import DiskState
 from brimline.decide.unfenced_writes import Cleaner, CompactedLog, StateLog, UnfencedWriters
 from brimline.disks.reserves import Reserves, VolumeReserve, next_reserve
@@ -30,6 +32,7 @@ from brimline.observe.cluster.cleaner_settings import (
     ask_cleaner_settings,
     ask_compacted_topics,
 )
+from brimline.observe.cluster.topics import describe_topics
 from brimline.observe.scan.growth import AppendRates, folder_bytes, folder_names, largest_file, log_size
 from brimline.observe.scan.names import FUTURE_SUFFIX, METADATA_LOG, REMOTE_INDEX_CACHE, read_folder_name
 from brimline.observe.volumes import device_of
@@ -38,7 +41,7 @@ from brimline.service.worker import Worker
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
-STATE_TOPICS = ("__consumer_offsets", "__transaction_state")
+STATE_TOPICS = (OFFSETS_TOPIC, "__transaction_state")
 """Compacted topics of the coordinators, cleaned all the time: what compaction removes there is most of it."""
 SHARE_STATE = "__share_group_state"
 """Of a coordinator, too, which trims it itself, every five minutes and by whole segments: no cleaner keeps it short."""
@@ -46,6 +49,8 @@ STATE_DELETE_DELAY = 1.0
 """Their deletion delay while the cleaner is held (``guard.cleaner``)."""
 _LOOK = 1.0
 _ASK = 60.0
+_ASK_LEADERS = 5.0
+"""Who leads the groups' offsets, while a disk is full and commits may be refused."""
 MEASURED_FOR = 150.0
 """Seconds until the rates of a volume that was not known before are complete (``AppendRates``)."""
 _SHARE, _SHARE_NEAR_A_LIMIT = 100, 20
@@ -69,6 +74,13 @@ class WritersClient(Reconnecting):
     def topics(self, names: Collection[str]) -> Mapping[str, CompactedTopic | None]:
         with self.connected() as connection:
             return ask_compacted_topics(connection, self._broker, names, Deadline(_PATIENCE))
+
+    def offsets(self) -> OffsetsTopic | None:
+        """``None``: there is no such topic, or it may not be described."""
+        with self.connected() as connection:
+            leaders = describe_topics(connection, [OFFSETS_TOPIC], Deadline(_PATIENCE))[OFFSETS_TOPIC].leaders
+        led = tuple(sorted(number for number, leader in leaders.items() if leader == self._broker))
+        return OffsetsTopic(partitions=len(leaders), led=led) if leaders else None
 
 
 @dataclass(slots=True)
@@ -228,6 +240,8 @@ class Reserve(Feature):
         )
         self._unrecorded: NotRecorded | None = None
         self._first_seen: dict[str, tuple[float, Bytes]] = {}
+        self._client = asked
+        self._leaders_asked = float("-inf")
         self.workers = [Worker(self.name, self.step)]
 
     def step(self) -> float:
@@ -243,7 +257,7 @@ class Reserve(Feature):
             seen = {path for each in fresh for path in each.log_dirs}
             unseen = [each for each in before if not seen.intersection(each.log_dirs)]
             try:
-                reserves.write([*fresh, *unseen])
+                reserves.write([*fresh, *unseen], self._offsets(volumes))
                 self._unrecorded = None
             except NotRecorded as error:
                 self._unrecorded = error
@@ -252,6 +266,18 @@ class Reserve(Feature):
         core.board.put(*reserve_families(reserves.volumes, core.config.text(keys.RESERVE)))
         is_near = any(2 * (each.bytes_to_limit or 0) < (each.reading.usable_bytes or 0) for each in volumes)
         return max(_LOOK, (_SHARE_NEAR_A_LIMIT if is_near else _SHARE) * self._look.took)
+
+    def _offsets(self, volumes: Sequence[VolumeStatus]) -> OffsetsTopic | None:
+        """For the gateway, which refuses no commit that it cannot place. Without an answer what was known holds."""
+        known, now = self.core.reserves.offsets, self.core.clock.seconds()
+        if not self.core.config.number(keys.COMMITS_LINE):
+            return None
+        is_close = known is None or any(each.fullness is DiskState.FULL for each in volumes)
+        if now - self._leaders_asked >= (_ASK_LEADERS if is_close else _ASK):
+            with suppress(ObservationFailed):
+                known = self._client.offsets()
+            self._leaders_asked = now
+        return known
 
     def _most_usable(self, volume: VolumeStatus) -> Bytes | None:
         """What a volume that was not known before has had since, while its writers are being measured."""
@@ -269,9 +295,22 @@ class Reserve(Feature):
         return self.core.config.text(keys.RESERVE) == keys.OFF
 
     def notices(self) -> Sequence[Notice]:
+        found = []
+        config = self.core.config
+        if config.is_enforcing and config.number(keys.COMMITS_LINE) and self.core.reserves.offsets is None:
+            found.append(
+                Notice(
+                    feature=self.name,
+                    key="offsets",
+                    weight=Weight.NOTE,
+                    word="COMMITS",
+                    text=f"no offset commit will be refused: the broker has not told the partitions of {OFFSETS_TOPIC}",
+                    cure="it is made by the first group that commits; the guard needs DESCRIBE on it",
+                )
+            )
         if self._is_off:
-            return ()
-        found = [*reserve_notices(self.core.disks, self.core.reserves, self.core.config)]
+            return found
+        found += reserve_notices(self.core.disks, self.core.reserves, config)
         if self._unrecorded is not None:
             found.append(
                 Notice(

@@ -468,6 +468,10 @@ GATEWAY_WOULD_REFUSE_BYTES = _counter(
     _REFUSED,
     unit="bytes",
 )
+GATEWAY_REFUSED_COMMITS = _counter(
+    "gateway_refused_commits", "OffsetCommit requests that were refused because a volume is past its line."
+)
+GATEWAY_REFUSED_COMMIT_BYTES = _counter("gateway_refused_commit_bytes", "Bytes of these requests.", unit="bytes")
 GATEWAY_SEQUENCES = _gauge(
     "gateway_sequences", "Remembered sequences of idempotent producers, so that no refused batch is overtaken."
 )

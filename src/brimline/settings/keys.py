@@ -482,6 +482,16 @@ GATEWAY_REFUSALS = Key(
         "the rest is answered later."
     ),
 )
+COMMITS_LINE = Key(
+    name="brimline.gateway.commits.refuse.below.percent",
+    kind=KeyKind.INT,
+    default=0,
+    high=100,
+    sentence=(
+        "When less than this percentage of what a volume must keep free is usable, the gateway also refuses offset "
+        "commits that are stored there, retriably (docs/reserve.md); 0: never. Only with brimline.enforcement=gateway."
+    ),
+)
 FOLLOWER_ACTION = Key(
     name="brimline.follower.action",
     kind=KeyKind.CHOICE,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from brimline.wire.primitives import Truncated, tags_end
 
 PRODUCE = 0
+OFFSET_COMMIT = 8
 SASL_HANDSHAKE = 17
 API_VERSIONS = 18
 DESCRIBE_LOG_DIRS = 35
@@ -22,7 +23,7 @@ _PAYLOAD_HEAD = Struct(">hhi")
 _INT16 = Struct(">h")
 _CLIENT_ID_AT = _PAYLOAD_HEAD.size
 
-_FIRST_FLEXIBLE_VERSION = {PRODUCE: 9, SASL_HANDSHAKE: None, API_VERSIONS: 3, DESCRIBE_LOG_DIRS: 2}
+_FIRST_FLEXIBLE_VERSION = {PRODUCE: 9, OFFSET_COMMIT: 8, SASL_HANDSHAKE: None, API_VERSIONS: 3, DESCRIBE_LOG_DIRS: 2}
 
 
 class RequestHead(NamedTuple):

@@ -17,6 +17,7 @@ from brimline.gateway.describe.rule import DescribeRule
 from brimline.gateway.net.connection import Judge
 from brimline.gateway.net.forwarder import ForwarderSettings
 from brimline.gateway.net.loop import EventLoop
+from brimline.gateway.rules.commit_rule import CommitRule
 from brimline.gateway.rules.fences import Fences
 from brimline.gateway.rules.placement import Placement
 from brimline.gateway.rules.rules import Rules, RuleSettings
@@ -94,7 +95,15 @@ def fenced_gateway(
         describes.append(DescribeRule(loop, DescribeWorker(None)))
         settings = RuleSettings(refusals_per_second=1_000_000_000)
         return Rules(
-            settings, fences, lambda: seen.placement, memory, lambda: 0, describes[0], counters, seen.waiting.append
+            settings,
+            fences,
+            lambda: seen.placement,
+            memory,
+            lambda: 0,
+            describes[0],
+            CommitRule(fences, lambda: seen.placement, lambda: None),
+            counters,
+            seen.waiting.append,
         )
 
     def serve(sock: socket.socket) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from brimline.decide.followers import AUTO, FollowerAction, choose_action
+from brimline.decide.followers import AUTO, Choice, FollowerAction, choose_action
 from brimline.decide.reserve import Depth
 from brimline.documents.codec import to_json
 from brimline.documents.orders import FollowerFencesOrder, SkipsOrder
@@ -194,6 +194,23 @@ def test_a_reserve_refuses_nothing_before_it_has_to(tasked: Tasked, depth: Depth
         assert f"{len(refused)} of the 4 partitions there that this broker leads are refused" in tasked.words()
     assert report.followers[0].partitions == 4
     assert report.followers[0].held_partitions == len(refused or [])
+
+
+@pytest.mark.parametrize("choice", [RESERVE, FENCE])
+def test_past_the_line_of_commits_they_are_refused_for_that_disk_too(tasked: Tasked, choice: Choice) -> None:
+    offsets = [replace(OFFSETS, log_dir="/a"), replace(OFFSETS, log_dir="/b", partitions=(3,))]
+    tasked.choice = choice
+    follower = FullFollower(broker=BrokerId(3), reason=WHY, log_dirs=("/a", "/b"), topics=tuple(offsets))
+    for past_line in (frozenset[str](), frozenset({"/a"}), frozenset[str]()):
+        tasked.peers(replace(follower, past_line=past_line))
+        tasked.step()
+
+    told = [followers for operation, followers in tasked.gateway.told if operation == "follower-fences"]
+    assert [followers and followers["3"]["topics"] for followers in told] == [
+        [{"topic": "__consumer_offsets", "topicId": None, "partitions": [1]}],
+        {},
+    ]
+    assert tasked.woken == 3, "each is news"
 
 
 def test_what_passes_unread_is_not_called_held_back(tasked: Tasked) -> None:

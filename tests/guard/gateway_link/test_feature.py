@@ -1,7 +1,7 @@
 """What a refused client is told of a full log dir, with the topics that fill it; what lifts a fence."""
 
 from brimline.disks.sentences import OFFLINE_CURE
-from brimline.guard.gateway_link.feature import gateway_document, reasons_for_clients
+from brimline.guard.gateway_link.feature import commit_notices, gateway_document, reasons_for_clients
 from brimline.guard.gateway_link.task import GatewayReport
 from brimline.guard.percent.percentages import PlainFigures, empty_column
 from brimline.guard.percent.topic_sizes import TopicSize
@@ -42,6 +42,17 @@ def test_before_the_broker_has_told_none_is_named() -> None:
 
 def test_where_acls_decide_who_sees_a_topic_none_is_named() -> None:
     assert told(figures(orders=60 * GIB), "authorizer.class.name=org.example.Authorizer\n") == WHY
+
+
+def test_the_largest_committers_are_named_while_commits_are_refused() -> None:
+    groups = [{"group": name, "requests": 9, "bytes": size} for name, size in (("a", 5 * GIB), ("b", 7), ("c", 6))]
+    refusing = state(commits={"requests": 30, "bytes": 6 * GIB, "largest": groups})
+    (notice,) = commit_notices(refusing)
+
+    assert (notice.key, notice.facts["largest"]) == ("commits", groups)
+    assert "a (5.00 GiB)" in notice.text
+    assert [*commit_notices(state(commits={"requests": 30, "bytes": 6 * GIB, "largest": []}))] == []
+    assert [*commit_notices(state())] == [], "a gateway of before does not tell"
 
 
 def test_long_names_are_cut() -> None:

@@ -137,6 +137,11 @@ class Connection(Pair):
         that it cannot tell, with acks=0)."""
         self._life.read_no_more(reason)
 
+    @property
+    def must_log_in(self) -> bool:
+        """Whether the broker has not heard yet who its client is."""
+        return self._life.needs_login and not self.in_flight.has_passed_token
+
     def soon(self, callback: Callable[[], None]) -> None:
         """After the present event, if the connection is still there."""
         self._forwarder.loop.later(0.0, lambda: self._guarded(callback))

@@ -37,11 +37,11 @@ class Lifetime:
         "_ends_by",
         "_kept_number",
         "_known_by",
-        "_needs_login",
         "broker_leaves",
         "ending",
         "has_lost_broker",
         "is_leaving",
+        "needs_login",
     )
 
     def __init__(
@@ -49,7 +49,7 @@ class Lifetime:
     ) -> None:
         self._client = client
         self._broker = broker
-        self._needs_login = needs_login
+        self.needs_login = needs_login
         self.ending: str | None = None
         """Why no more requests are read, and the connection ends when all are answered."""
         self.broker_leaves = False
@@ -88,8 +88,8 @@ class Lifetime:
         ):
             return "too-slow"
         if self._known_by is not None and self._known_by <= now:
-            if not (has_passed_token if self._needs_login else has_asked):
-                return "not-logged-in" if self._needs_login else "silent"
+            if not (has_passed_token if self.needs_login else has_asked):
+                return "not-logged-in" if self.needs_login else "silent"
             self._known_by = None
         return None
 

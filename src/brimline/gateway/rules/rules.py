@@ -5,6 +5,7 @@
   One that cannot be read ends its connection: nothing goes past a fence unread. One for a partition that nobody here
   has seen waits for a fresh look at the log dirs; the first one to be refused waits for the broker's word (``writer``).
 - **ApiVersions** tells which software the client is, and learns what this gateway adds (DescribeLogDirs, its mark).
+- **OffsetCommit** is looked into only while a volume is past its line (``commit_rule``).
 - **DescribeLogDirs** is answered in the layout that was asked for (``describe``).
 
 Observing (``enforces`` is false), it counts what it would have refused and changes no byte but the highest version of
@@ -24,12 +25,13 @@ from brimline.decide.sequences import DEFAULT_EXPIRY_SECONDS, RefusedSequence
 from brimline.gateway.counters import Counters, RefusalCount, RefusedPartition
 from brimline.gateway.describe.rule import DescribeRule, framed
 from brimline.gateway.net.connection import Connection
+from brimline.gateway.rules.commit_rule import CommitRule
 from brimline.gateway.rules.fences import Fences, FenceSnapshot
 from brimline.gateway.rules.placement import Placement
 from brimline.gateway.rules.seen_client import UNKNOWN, seen_on
 from brimline.gateway.rules.sequence_memory import SequenceMemory, key_of
 from brimline.gateway.rules.writer import Told, writer_of
-from brimline.wire import api_versions, produce
+from brimline.wire import api_versions, offset_commit, produce
 from brimline.wire.api_versions import GATEWAY_API_KEY, GATEWAY_API_VERSIONS
 from brimline.wire.describe_log_dirs_request import MAX_VERSION as DESCRIBE_LOG_DIRS_MAX_VERSION
 from brimline.wire.in_flight import Expected
@@ -37,7 +39,7 @@ from brimline.wire.kafkajs import KAFKAJS, is_kafkajs
 from brimline.wire.primitives import WireError
 from brimline.wire.produce import ProduceIndex, ProducePart
 from brimline.wire.produce_response import Refusal, RefusedPart, refusing_response
-from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, PRODUCE
+from brimline.wire.request_header import API_VERSIONS, DESCRIBE_LOG_DIRS, OFFSET_COMMIT, PRODUCE
 from brimline.wire.request_stream import Request
 
 _LOG = logging.getLogger("brimline.gateway")
@@ -88,6 +90,7 @@ class Rules:
         memory: SequenceMemory,
         now: Callable[[], int],
         describe: DescribeRule,
+        commits: CommitRule,
         counters: Counters,
         when_fresh: Callable[[Callable[[], None]], None],
         *,
@@ -103,6 +106,7 @@ class Rules:
         self._memory = memory
         self._now = now
         self._describe = describe
+        self.commits = commits
         self._counters = counters
         self._when_fresh = when_fresh
         self._silent_until = 0.0
@@ -113,6 +117,8 @@ class Rules:
             return not (self._fences.snapshot.is_empty and self._memory.is_empty)
         if api_key == API_VERSIONS:
             return True
+        if api_key == OFFSET_COMMIT:
+            return self.commits.wants
         return self._describe.wants(api_key, version)
 
     def judge(self, connection: Connection, request: Request) -> None:
@@ -120,6 +126,8 @@ class Rules:
             self._judge_produce(connection, request)
         elif request.api_key == API_VERSIONS:
             self._note_versions(connection, request)
+        elif request.api_key == OFFSET_COMMIT:
+            self.commits.judge(connection, request)
         else:
             self._describe.judge(connection, request)
 
@@ -316,6 +324,8 @@ class Rules:
             if self.enforces:
                 set_max[PRODUCE] = _understood_produce
                 add[GATEWAY_API_KEY] = GATEWAY_API_VERSIONS
+            if self.commits.is_on:
+                set_max[OFFSET_COMMIT] = _understood_commit
             try:
                 patched = api_versions.patched_response(memoryview(payload), request.version, set_max, add)
             except WireError:
@@ -328,6 +338,10 @@ class Rules:
 def _understood_produce(newest: int) -> int:
     """A client must not be led to a version in which its requests could not be judged."""
     return min(newest, produce.MAX_VERSION)
+
+
+def _understood_commit(newest: int) -> int:
+    return min(newest, offset_commit.MAX_VERSION)
 
 
 def _merging(refused: RefusedPart) -> Callable[[Expected, bytearray], bytes]:

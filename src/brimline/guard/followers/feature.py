@@ -175,6 +175,7 @@ class Followers(Feature):
             random.random,
             self._saw,
             lambda: follower_reserve(core.config),
+            lambda: core.config.number(keys.COMMITS_LINE),
         )
         self._orders = FollowerOrders(
             GatewayClient(control_socket(config)),

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from brimline.decide.admission import EXEMPT_TOPICS
+from brimline.decide.commits import OFFSETS_TOPIC
 from brimline.decide.followers import Choice, FollowerAction
 from brimline.decide.reserve import Depth
 from brimline.documents.orders import FollowerFencesOrder, SkipsOrder, WithheldFollower, WithheldTopic
@@ -129,14 +130,25 @@ class FollowerOrders:
 
 
 def _concerned(follower: FullFollower, action: FollowerAction) -> FullFollower:
-    """Kafka's own topics are skipped like all others, but Produce to them is never refused."""
+    """Kafka's own topics are skipped like all others, but Produce to them is never refused; commits may be."""
     if action is FollowerAction.SKIP:
         return replace(follower, held=follower.topics)
-    topics = tuple(topic for topic in follower.topics if topic.name not in EXEMPT_TOPICS)
+    topics = tuple(
+        topic for topic in follower.topics if topic.name not in EXEMPT_TOPICS or _holds_commits(topic, follower)
+    )
     if action is FollowerAction.FENCE:
         return replace(follower, topics=topics, held=topics)
-    held = (topic.only(_refused(topic, follower.depths.get(topic.log_dir, Depth.LIMIT))) for topic in topics)
+    held = (
+        topic
+        if _holds_commits(topic, follower)
+        else topic.only(_refused(topic, follower.depths.get(topic.log_dir, Depth.LIMIT)))
+        for topic in topics
+    )
     return replace(follower, topics=topics, held=tuple(topic for topic in held if topic.partitions))
+
+
+def _holds_commits(topic: LedTopic, follower: FullFollower) -> bool:
+    return topic.name == OFFSETS_TOPIC and topic.log_dir in follower.past_line
 
 
 def _refused(topic: LedTopic, depth: Depth) -> Collection[int]:
@@ -146,7 +158,7 @@ def _refused(topic: LedTopic, depth: Depth) -> Collection[int]:
 
 def _state(followers: tuple[FullFollower, ...]) -> object:
     """Without the reasons: those have figures in them that change with every look."""
-    return {each.broker: (each.topics, each.depths) for each in followers}
+    return {each.broker: (each.topics, each.depths, each.past_line) for each in followers}
 
 
 def _held(followers: tuple[FullFollower, ...]) -> Topics:

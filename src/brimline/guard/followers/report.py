@@ -31,6 +31,8 @@ class FullFollower:
     """Log dir down to its reserve → what must come back until it is no longer full; only while its broker answers."""
     held: tuple[LedTopic, ...] = ()
     """What is held back for it, or would be: all, or with ``reserve`` a part."""
+    past_line: frozenset[str] = frozenset()
+    """Log dirs with so little left that groups' commits are refused for it, too (``decide.commits``)."""
     failure: Failure | None = None
     """Why it is not known which partitions there are led here; ``topics`` are then those known before."""
 

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 
+from brimline.decide.commits import is_past_line
 from brimline.decide.disk_state import DiskLimits
 from brimline.decide.fill_rate import Pace
 from brimline.decide.peer_disks import Peer, PeerState, aged, heard, next_question, patience_for
@@ -38,7 +39,8 @@ VOLUMES, DETAILS, BROKERS = "volumes", "details", "brokers"
 
 
 class FollowerTask:
-    """``limits``, ``pace`` and ``reserve`` are asked before every step; ``chance`` gives numbers from 0 to 1."""
+    """``limits``, ``pace``, ``reserve`` and ``line`` (of commits, in percent) are asked before every step; ``chance``
+    gives numbers from 0 to 1."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class FollowerTask:
         chance: Callable[[], float],
         changed: Callable[[PeerReport], None],
         reserve: Callable[[], Bytes | None] = lambda: None,
+        line: Callable[[], int] = lambda: 0,
     ) -> None:
         self._own = own
         self._cluster = cluster
@@ -59,6 +62,7 @@ class FollowerTask:
         self._chance = chance
         self._changed = changed
         self._reserve = reserve
+        self._line = line
         self._peers: dict[BrokerId, Peer] = {}
         self._due: dict[BrokerId, float] = {}
         self._list_at = clock.seconds()
@@ -213,6 +217,9 @@ class FollowerTask:
                 # Without the rate: a burst is the fence's matter, which ends by itself, as shedding does not.
                 if is_fresh and space.usable < reserve_of(space, limits, wish, (), wait)
             },
+            past_line=frozenset(
+                path for path, (space, _) in spaces.items() if is_past_line(space, limits, self._line())
+            ),
             failure=self._unknown.get(broker),
         )
 

@@ -19,6 +19,7 @@ from brimline.documents.guard_state import (
     RefusedRow,
     RefusedSum,
 )
+from brimline.documents.notices import Notice, Weight
 from brimline.gateway.client import GatewayClient, control_socket
 from brimline.gateway.net.source import seen_address
 from brimline.guard.feature import Core, Feature, Finding, Looked
@@ -30,6 +31,7 @@ from brimline.guard.percent.percentages import PlainFigures
 from brimline.guard.percent.topic_sizes import largest_in
 from brimline.metrics import catalogue
 from brimline.metrics.metric import Metric, MetricFamily
+from brimline.model import human_bytes
 from brimline.service.worker import Worker
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
@@ -134,6 +136,8 @@ def gateway_families(state: GatewayState) -> list[MetricFamily]:
         *_refused_families(
             state.would_have_refused, catalogue.GATEWAY_WOULD_REFUSE_BATCHES, catalogue.GATEWAY_WOULD_REFUSE_BYTES
         ),
+        catalogue.GATEWAY_REFUSED_COMMITS.single(state.commits.requests),
+        catalogue.GATEWAY_REFUSED_COMMIT_BYTES.single(state.commits.bytes),
         catalogue.GATEWAY_SEQUENCES.single(state.sequences.held),
         catalogue.GATEWAY_SEQUENCES_EVICTED.single(state.sequences.evicted),
         catalogue.GATEWAY_DESCRIBE_FAILURES.single(state.describe.failures),
@@ -179,6 +183,26 @@ def _refused_families(rows: Sequence[RefusedBatches], batches: Metric, size: Met
     return [batches.family(labels, [row.batches for row in rows]), size.family(labels, [row.bytes for row in rows])]
 
 
+def commit_notices(state: GatewayState) -> Iterator[Notice]:
+    """While there are refusals, and for a minute more."""
+    largest = state.commits.largest
+    if not largest:
+        return
+    named = ", ".join(f"{each.group} ({human_bytes(each.bytes)})" for each in largest[:3])
+    yield Notice(
+        feature="gateway",
+        key="commits",
+        weight=Weight.WARNING,
+        word="COMMITS",
+        text=f"offset commits are refused until there is room again; most came from the groups {named}",
+        cure="make room on the disk; have these groups commit less often, or without metadata",
+        facts={
+            "requests": state.commits.requests,
+            "largest": [{"group": each.group, "requests": each.requests, "bytes": each.bytes} for each in largest],
+        },
+    )
+
+
 class GatewayLink(Feature):
     def __init__(self, core: Core) -> None:
         super().__init__(core)
@@ -198,6 +222,10 @@ class GatewayLink(Feature):
 
     def decided(self, disks: DiskReport) -> None:
         self._task.decided(reasons_for_clients(disks, self.core.percents.plain, self.core.config), disks.offline)
+
+    def notices(self) -> Sequence[Notice]:
+        state = self._task.report.state
+        return [] if state is None else [*commit_notices(state)]
 
     def document(self, seconds: float) -> Mapping[str, object]:
         return {"gateway": gateway_document(self._task.report, self.core.config.path, self.core.disks.offline)}

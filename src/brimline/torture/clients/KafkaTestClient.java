@@ -13,6 +13,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.LogDirDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -158,7 +159,10 @@ public final class KafkaTestClient {
         }
     }
 
-    /** A group of {@code --members} consumers, each in a thread of its own, until {@code --count} records came. */
+    /**
+     * A group of {@code --members} consumers, each in a thread of its own, until {@code --count} records came. With
+     * {@code --commit sync} each commits after every poll with records, and tells of a commit that fails.
+     */
     private static void consume() throws InterruptedException {
         int members = Integer.parseInt(option("--members"));
         AtomicInteger consumed = new AtomicInteger();
@@ -183,14 +187,22 @@ public final class KafkaTestClient {
         properties.put("key.deserializer", StringDeserializer.class.getName());
         properties.put("value.deserializer", StringDeserializer.class.getName());
         int wanted = option("--count") == null ? Integer.MAX_VALUE : Integer.parseInt(option("--count"));
+        boolean commits = "sync".equals(option("--commit"));
+        if (commits) {
+            properties.put("enable.auto.commit", "false");
+        }
         Set<Integer> assigned = new HashSet<>();
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(properties)) {
             consumer.subscribe(List.of(option("--topic")));
             while (!stopping && consumed.get() < wanted) {
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(100))) {
+                ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(100));
+                for (ConsumerRecord<String, String> record : records) {
                     consumed.incrementAndGet();
                     say("{\"consumed\": %s, \"partition\": %d, \"offset\": %d, \"member\": %d}",
                             quoted(record.value().stripTrailing()), record.partition(), record.offset(), member);
+                }
+                if (commits && !records.isEmpty()) {
+                    commit(consumer, member);
                 }
                 Set<Integer> now = consumer.assignment().stream().map(p -> p.partition()).collect(Collectors.toSet());
                 if (!now.equals(assigned)) {
@@ -198,6 +210,16 @@ public final class KafkaTestClient {
                     say("{\"assigned\": %s, \"member\": %d}", now.stream().sorted().toList(), member);
                 }
             }
+        }
+    }
+
+    private static void commit(KafkaConsumer<String, String> consumer, int member) {
+        long began = System.nanoTime();
+        try {
+            consumer.commitSync();
+        } catch (KafkaException failed) {
+            long took = (System.nanoTime() - began) / 1_000_000;
+            say("{\"uncommitted\": %d, \"milliseconds\": %d, %s}", member, took, described(failed));
         }
     }
 
