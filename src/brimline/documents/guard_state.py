@@ -15,6 +15,7 @@ from datetime import datetime
 
 from brimline.decide.admission import FenceCause
 from brimline.decide.disk_state import Breach
+from brimline.decide.reclaim.brakes import Brakes
 from brimline.documents.notices import Notice
 from brimline.model import Bytes, Failure, FailureKind, human_bytes, human_count
 
@@ -316,7 +317,9 @@ class ReclaimDocument:
     interval_ms: int
     paused: PausedReclaim | None
     brakes: tuple[str, ...] = ()
-    """Sentences about those of the guards of other replicas."""
+    """Sentences about those that guards of other replicas left here."""
+    keeps: Brakes | None = None
+    """What is kept here; ``None`` from a guard of before."""
     devices: tuple[DeviceDocument, ...]
 
 

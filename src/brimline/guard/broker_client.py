@@ -10,7 +10,7 @@ from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.configs import broker_release
-from brimline.observe.cluster.group_notes import Note, read_notes, write_note
+from brimline.observe.cluster.group_notes import Note, read_notes
 from brimline.observe.cluster.group_offsets import committed_offsets
 from brimline.observe.cluster.partition_facts import PartitionFacts, look_at_partitions
 from brimline.observe.cluster.replica_facts import (
@@ -82,22 +82,23 @@ class BrokerClient(Reconnecting):
         with self.connected() as connection:
             return committed_offsets(connection, partitions, patience=patience)
 
-    def guard_notes(self, brokers: Collection[BrokerId], *, waits: bool) -> Mapping[BrokerId, Note]:
-        """What the guards of these brokers have left for others. ``waits``: for coordinators that are on their way."""
-        names = {guard_group(broker): broker for broker in brokers}
+    def replica_holders(self) -> Mapping[BrokerId, str]:
+        """The other brokers that hold a replica of a partition that this one holds, and that anybody may trim, with
+        their hosts; empty where the broker is not there now."""
         with self.connected() as connection:
-            found = read_notes(connection, list(names), Deadline(_PATIENCE_FOR_NOTES), waits=waits)
-        return {broker: found[name] for name, broker in names.items()}
-
-    def leave_guard_note(self, text: str) -> bool:
-        """Whether there is anybody to read it: a cluster of one broker is left as it is."""
-        with self.connected() as connection:
-            deadline = Deadline(_PATIENCE_FOR_NOTES)
+            topics, deadline = describe_topics(connection, None, Deadline(self._timeout)), Deadline(self._timeout)
             connection.refresh_brokers(deadline)
-            if len(connection.brokers) == 1:
-                return False
-            write_note(connection, guard_group(self._broker), text, deadline)
-        return True
+            hosts = {broker: each.host for broker, each in connection.brokers.items()}
+        replicas = {each for topic in topics.values() if not topic.is_internal for each in topic.replicas.values()}
+        found = frozenset[BrokerId]().union(*(each for each in replicas if self._broker in each)) - {self._broker}
+        return {broker: hosts.get(broker, "") for broker in sorted(found)}
+
+    def guard_notes(self, brokers: Collection[BrokerId]) -> Mapping[BrokerId, Note]:
+        """What the guards of these brokers, of a version before, have left for others."""
+        names = {f"brimline-guard-{broker}": broker for broker in brokers}
+        with self.connected() as connection:
+            found = read_notes(connection, list(names), Deadline(_PATIENCE_FOR_NOTES))
+        return {broker: found[name] for name, broker in names.items()}
 
     def release(self) -> str:
         with self.connected() as connection:
@@ -173,11 +174,6 @@ class BrokerClient(Reconnecting):
     def _stall_timeout(self) -> timedelta:
         """A silent metadata topic must not hold up the plain figures for long."""
         return min(self._timeout, _LONGEST_STALL)
-
-
-def guard_group(broker: BrokerId) -> str:
-    """The consumer group whose note is that of this broker's guard."""
-    return f"brimline-guard-{broker}"
 
 
 def _places(facts: PartitionFacts) -> dict[TopicPartition, str]:

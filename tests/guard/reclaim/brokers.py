@@ -39,7 +39,6 @@ from brimline.model import (
 )
 from brimline.model.blast_radius import GroupsSeen
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy
-from brimline.observe.cluster.group_notes import Note
 from brimline.observe.cluster.replica_facts import Offsets, ReplicaFacts
 from brimline.observe.cluster.topics import Topic
 from brimline.observe.volumes import LogDirReading, by_volume
@@ -100,9 +99,6 @@ class SmallBroker:
         self.is_silent = False
         self.groups_are_silent = False
         self.requests: list[dict[str, int]] = []
-        self.notes: dict[BrokerId, Note] = {}
-        """Of the guards of other brokers, which then have a replica of everything."""
-        self.asked_for_notes: list[bool] = []
         """What was asked for, batch by batch."""
         self.before_trim: Callable[[], object] = lambda: None
         for number, (topic, count) in enumerate(segments.items()):
@@ -162,7 +158,7 @@ class SmallBroker:
                 topic_id=TOPIC_ID,
                 leaders={0: BrokerId(1)},
                 error=None,
-                replicas={0: frozenset({BrokerId(1), *self.notes})},
+                replicas={0: frozenset({BrokerId(1)})},
                 may_delete=topic not in self.forbidden,
             )
             for topic in self.rules
@@ -181,10 +177,6 @@ class SmallBroker:
     def present_starts(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Offsets:
         self._answer()
         return self._of_leaders(self.log_starts)
-
-    def guard_notes(self, brokers: Collection[BrokerId], *, waits: bool) -> Mapping[BrokerId, Note]:
-        self.asked_for_notes.append(waits)
-        return {broker: self.notes[broker] for broker in brokers}
 
     def look(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]:
         self._answer()

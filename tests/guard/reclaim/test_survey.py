@@ -86,7 +86,7 @@ def test_what_goes_away_while_it_is_looked_is_not_planned_for(broker: Watched, s
 def test_the_second_look_sees_what_others_trimmed(broker: Watched, surveyor: Surveyor) -> None:
     survey = surveyor.survey(CEILING, [str(broker.log_dir)])
     broker.log_starts["orders"] = 7 * SEGMENT + 1
-    again = surveyor.again(CEILING, survey)
+    again = surveyor.again(survey)
 
     assert survey.plan.devices[0].outcome is DeviceOutcome.ENOUGH_TAKEN
     assert again.plan.devices[0].outcome is DeviceOutcome.GOING_SUFFICES
@@ -98,7 +98,7 @@ def test_the_second_look_keeps_what_a_leader_does_not_tell(broker: Watched, surv
     survey = surveyor.survey(CEILING, [str(broker.log_dir)])
     broker.leaderless.add("bills")
 
-    again = surveyor.again(CEILING, survey)
+    again = surveyor.again(survey)
 
     assert again.facts.log_starts[BILLS] == 7 * SEGMENT
     assert again.plan.devices[0].taken_segments == 0

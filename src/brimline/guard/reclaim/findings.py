@@ -7,7 +7,6 @@ too late if it is found out by what happens. So each is a finding, with what wou
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from brimline.act.ledger.entries import PlannedTrim
 from brimline.decide.disk_state import DiskLimits
@@ -16,16 +15,13 @@ from brimline.decide.reclaim.floor import ALWAYS_NAMED, Floor, FloorKind, FloorP
 from brimline.decide.reclaim.holding import HoldRules
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport
-from brimline.documents.guard_note import NoteRefused, read_note
 from brimline.documents.notices import Weight
 from brimline.guard.feature import Finding
-from brimline.guard.reclaim.note import RENEWED_EVERY, current_note, not_told
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.guard.reclaim.trims import planned_trims
-from brimline.guard.reclaim.words import pause_sentence
-from brimline.model import Bytes, Failure, counted, human_bytes, human_percent, human_span
-from brimline.model.reclaim import HANGING_MS, DeviceFacts, ReclaimPolicy, Views
+from brimline.model import Bytes, counted, human_bytes, human_percent, human_span
+from brimline.model.reclaim import HANGING_MS, DeviceFacts, Views
 from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
@@ -121,41 +117,6 @@ def explain_rights(config: GuardConfig, survey: ReclaimSurvey, may_delete: Mappi
     elif candidates and candidates <= set(may_delete):
         yield reclaim_finding(
             Weight.FINE, f"this principal may delete records of all {counted(len(candidates), 'topic')}"
-        )
-
-
-def explain_peers(survey: ReclaimSurvey, own: str | Failure, now: datetime) -> Iterator[Finding]:
-    """``own``: this broker's note for other guards, as it stands in Kafka; empty where there is none."""
-    peers, unknown = survey.peers, list(survey.peers.unknown)
-    if peers.pause is not None:
-        yield reclaim_finding(Weight.WARNING, f"{pause_sentence(peers.pause)}: nothing is deleted here until then")
-    for sentence in peers.sentences(survey.own):
-        yield reclaim_finding(Weight.WARNING if sentence in unknown else Weight.NOTE, sentence)
-    yield from _own_note(survey.own, own, now)
-
-
-def _own_note(policy: ReclaimPolicy, own: str | Failure, now: datetime) -> Iterator[Finding]:
-    try:
-        current_note(policy, None, now)
-    except NoteRefused as error:
-        yield reclaim_finding(Weight.WARNING, not_told(str(error)))
-        return
-    if isinstance(own, Failure):
-        yield reclaim_finding(Weight.WARNING, not_told(str(own)))
-        return
-    try:
-        is_told = (now - read_note(own).written_at).total_seconds() < 2 * RENEWED_EVERY
-    except ValueError:
-        is_told = False
-    if is_told:
-        yield reclaim_finding(Weight.FINE, "guards of other replicas know this broker's brakes")
-    else:
-        yield reclaim_finding(
-            Weight.NOTE,
-            not_told(
-                "no guard has published its brakes in the last hours; a running guard does if it has READ on the "
-                "group brimline-guard-NODE and on the topic __consumer_offsets"
-            ),
         )
 
 

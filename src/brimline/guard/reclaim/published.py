@@ -5,6 +5,7 @@ A device has one row of metrics, under its first log dir: sums over devices are 
 
 from collections.abc import Callable, Sequence
 
+from brimline.decide.reclaim.brakes import Brakes
 from brimline.decide.reclaim.floor import Floor
 from brimline.documents.guard_state import (
     CycleDocument,
@@ -27,9 +28,9 @@ from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
 
 
 def reclaim_document(
-    reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float, not_told: Sequence[str] = ()
+    reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float
 ) -> ReclaimDocument | None:
-    """``None`` without a ceiling, once nothing is under way any more. ``not_told``: why others do not know ours."""
+    """``None`` without a ceiling, once nothing is under way any more."""
     if settings.is_off and not any(report.under_way for report in reports):
         return None
     pause = next((report.pause for report in reports if report.pause is not None), None)
@@ -37,8 +38,9 @@ def reclaim_document(
         ceiling_percent=settings.policy.ceiling_percent,
         mode="apply" if settings.is_applied else "plan",
         interval_ms=round(settings.interval * 1000),
-        paused=None if pause is None else PausedReclaim(by=pause.who, reason=pause.reason, since=pause.since),
-        brakes=tuple(dict.fromkeys([*(line for report in reports for line in report.brakes), *not_told])),
+        paused=None if pause is None else PausedReclaim(by=pause.by, reason=pause.reason, since=pause.since),
+        brakes=tuple(dict.fromkeys(line for report in reports for line in report.brakes)),
+        keeps=Brakes.of(settings.policy),
         devices=tuple(_device(report, seconds) for report in reports),
     )
 

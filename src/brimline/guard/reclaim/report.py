@@ -88,9 +88,8 @@ class ReclaimReport:
     doing: Doing
     problem: str | None = None
     pause: Pause | None = None
-    """This broker's, or that of the guard of another replica."""
     brakes: tuple[str, ...] = ()
-    """What there is to say of those of other guards."""
+    """What there is to say of those that other guards left here."""
     plan: DevicePlan | None = None
     floor: Floor | None = None
     surveyed: float | None = None

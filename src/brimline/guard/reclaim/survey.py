@@ -1,20 +1,18 @@
 """A survey with the plan that follows from it: what a reclaim of the moment would take."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 
 from brimline.decide.reclaim import plan as reclaim
 from brimline.decide.reclaim.floor import Floor, floor_of
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import Look
-from brimline.guard.reclaim.peers import FRESH_SECONDS, PeerBrakes, Peers, holders
+from brimline.guard.reclaim.inherited import InheritedBrakes
 from brimline.guard.survey import BrokerSurveyor, Survey, SurveyClient
-from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed, TopicPartition
+from brimline.model import Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.model.reclaim import ReclaimPolicy
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan, ReclaimReason
 from brimline.model.scan import FolderKind
-from brimline.observe.cluster.group_notes import Note
 from brimline.observe.volumes import look_at
 from brimline.service.clock import Clock
 from brimline.settings.config import GuardConfig
@@ -23,22 +21,12 @@ _MOST_WATCHED = 20_000
 """So many log starts are read before a batch. Who holds more has others' trims counted with the next plan."""
 
 
-class ReclaimClient(SurveyClient, Protocol):
-    def guard_notes(self, brokers: Collection[BrokerId], *, waits: bool) -> Mapping[BrokerId, Note]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReclaimSurvey(Survey):
-    """Rows of ``plan.devices`` are the same devices, too. ``own``: the policy without that of ``peers``."""
+    """Rows of ``plan.devices`` are the same devices, too. ``brakes``: sentences about those that others left here."""
 
     plan: ReclaimPlan
-    own: ReclaimPolicy = field(default_factory=ReclaimPolicy)
-    peers: PeerBrakes = field(default_factory=PeerBrakes)
-
-    @property
-    def policy(self) -> ReclaimPolicy:
-        """What the plan was made by."""
-        return self.peers.policy(self.own)
+    brakes: tuple[str, ...] = ()
 
     def device_plan(self, device: str) -> DevicePlan:
         return self.plan.devices[self.device_row(device)]
@@ -52,33 +40,31 @@ class ReclaimSurvey(Survey):
 
 
 class Surveyor(BrokerSurveyor):
-    def __init__(self, client: ReclaimClient, clock: Clock, look: Look = look_at) -> None:
+    def __init__(
+        self, client: SurveyClient, clock: Clock, look: Look = look_at, inherited: InheritedBrakes | None = None
+    ) -> None:
         super().__init__(client, clock, look)
-        self._peers = Peers(client.guard_notes, clock)
+        self._inherited = inherited
         self.policy: ReclaimPolicy | None = None
         """What the last plan was made by."""
 
     def survey(self, policy: ReclaimPolicy, log_dirs: Iterable[str]) -> ReclaimSurvey:
-        """``inspect`` and the plan. Raises ``ObservationFailed`` also for files that no plan can be made of."""
-        return self._with_plan(policy, self.inspect(policy, log_dirs))
+        """``inspect`` and the plan. Raises ``ObservationFailed`` also for files that no plan can be made of, and
+        ``NotRecorded`` where brakes of others cannot be filed."""
+        self.policy = policy if self._inherited is None else self._inherited.policy(policy)
+        brakes = () if self._inherited is None else self._inherited.sentences(policy)
+        return self._with_plan(self.inspect(self.policy, log_dirs), brakes)
 
-    def again(self, policy: ReclaimPolicy, before: ReclaimSurvey) -> ReclaimSurvey:
-        return self._with_plan(policy, self.inspect_again(policy, before, _watched(before)), FRESH_SECONDS)
+    def again(self, before: ReclaimSurvey) -> ReclaimSurvey:
+        policy = before.tables.tables.devices[0].policy
+        return self._with_plan(self.inspect_again(policy, before, _watched(before)), before.brakes)
 
-    def _with_plan(self, own: ReclaimPolicy, survey: Survey, at_most_old: float = 0.0) -> ReclaimSurvey:
-        """By the strictest brakes of those who hold a replica."""
-        devices, peers = survey.tables.tables.devices, PeerBrakes()
-        if own.shares_brakes and devices:
-            now_ms = devices[0].now_ms if devices[0].believed_ms is None else devices[0].believed_ms
-            peers = self._peers.brakes(holders(survey.facts), now_ms, at_most_old=at_most_old)
-        self.policy = policy = peers.policy(own)
-        tables = replace(survey.tables.tables, devices=tuple(replace(device, policy=policy) for device in devices))
+    def _with_plan(self, survey: Survey, brakes: tuple[str, ...]) -> ReclaimSurvey:
         known = {each.name: getattr(survey, each.name) for each in fields(survey)}
-        known["tables"] = replace(survey.tables, tables=tables)
-        return ReclaimSurvey(**known, plan=_planned(known["tables"]), own=own, peers=peers)
+        return ReclaimSurvey(**known, plan=_planned(survey.tables), brakes=brakes)
 
 
-def survey(config: GuardConfig, client: ReclaimClient, clock: Clock) -> ReclaimSurvey:
+def survey(config: GuardConfig, client: SurveyClient, clock: Clock) -> ReclaimSurvey:
     """Of all log dirs of the broker, once."""
     return Surveyor(client, clock).survey(config.reclaim_policy, config.broker.log_dirs)
 

@@ -13,7 +13,6 @@ from brimline.act.ledger.state import Pause
 from brimline.decide.reclaim.floor import Floor
 from brimline.guard.reclaim.report import TROUBLES, CycleFigures, Doing, ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
-from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.model import Failure, counted, human_bytes, human_count, human_span
 from brimline.model.blast_radius import BlastRadius
 from brimline.model.reclaim import AN_HOUR_MS, DeviceFacts
@@ -46,17 +45,9 @@ def no_longer_needed(plan: DevicePlan) -> str | None:
     )
 
 
-def braked(before: ReclaimSurvey, now: ReclaimSurvey) -> str | None:
-    """Why nothing more is sent of what was planned: the guards of other replicas."""
-    if now.peers.pause is not None:
-        return pause_sentence(now.peers.pause)
-    is_same = now.peers.policy(before.own) == before.policy
-    return None if is_same else "the brakes of other replicas' guards have changed since it was planned"
-
-
 def pause_sentence(pause: Pause) -> str:
-    """paused by root on broker 2: replay (brimline reclaim resume on broker 2 ends it)"""
-    return f"paused by {pause.who}: {pause.reason}{pause.ends_by}"
+    """paused by root: replay (resume: brimline reclaim resume)"""
+    return f"paused by {pause.by}: {pause.reason} (resume: brimline reclaim resume)"
 
 
 def excess_sentence(log_dirs: Sequence[str], plan: DevicePlan, ceiling_percent: int) -> str:
@@ -253,7 +244,7 @@ class ReclaimNews:
                 logging.WARNING,
                 "reclaim-paused",
                 f"reclaim is {pause_sentence(pause)}; no more trims are sent, the ceiling is not held",
-                by=pause.who,
+                by=pause.by,
             )
 
     def clock(self, device: DeviceFacts) -> None:
