@@ -99,8 +99,8 @@ _SENTENCES = {
     "(brimline.reclaim.protect.compacted)",
     ReclaimReason.OPEN_TRANSACTION: "at or above the last stable offset: a transaction is open there "
     "(brimline.reclaim.protect.transactions)",
-    ReclaimReason.NO_CURE: "deleting cannot reach the ceiling, and the device is below its fence "
-    "(brimline.reclaim.only.curable)",
+    ReclaimReason.NO_CURE: "what is not Kafka's is above the ceiling by itself, and the device is below its "
+    "fence (brimline.reclaim.only.curable)",
     ReclaimReason.FOR_EVER: "kept forever: retention.ms=-1 and no retention.bytes (brimline.reclaim.protect.forever)",
 }
 
@@ -169,7 +169,7 @@ class DeviceOutcome(Labelled):
     more, however young it is."""
 
     NO_CURE = 8
-    """What may not go is above the ceiling already: so only as much is taken as keeps the device below its fence."""
+    """What is not Kafka's is above the ceiling: so only as much is taken as keeps the device below its fence."""
 
 
 _NONE = Bytes(0)

@@ -249,8 +249,8 @@ RECLAIM_CURABLE = Key(
     default=True,
     kip_61=False,
     sentence=(
-        "true: where deleting everything removable would not reach the ceiling, only enough is deleted to stay "
-        "below the fence (disk.max.used.percent, disk.min.free.bytes). false: everything removable is deleted."
+        "true: where what is not Kafka's is above the ceiling by itself, only enough is deleted to stay below the "
+        "fence (disk.max.used.percent, disk.min.free.bytes). false: everything removable is deleted."
     ),
 )
 RECLAIM_FOREIGN_PERCENT = Key(

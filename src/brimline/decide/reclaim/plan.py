@@ -14,8 +14,8 @@ taken, and no more of them than it must:
 - The plan takes in this order, and stops as soon as what is taken reaches the excess: without the last one it would
   not. Bytes are allocated blocks, which is what comes back. The limit of a cycle is never passed: what does not fit
   into it ends the plan.
-- *What deleting cannot cure* (``only_curable``): where all that may go would not meet the ceiling, a plan takes no more
-  than keeps the device below its fence.
+- *What deleting cannot cure* (``only_curable``): where what is not Kafka's is above the ceiling by itself, a plan takes
+  no more than keeps the device below its fence. Else all that may go goes, though it may not be enough.
 - *On the last reserve* (``DeviceFacts.reserve_bytes``), where nothing refuses writes, minimum age and limit of a cycle
   yield if they keep a plan from freeing it: then as much goes as makes two of it, and not more.
 - Never taken: the active segment, what ends above the high watermark or the first open transaction, what the brakes

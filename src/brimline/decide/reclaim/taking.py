@@ -174,8 +174,11 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
     columns = runs.columns
     taken, needed = (np.zeros(len(columns.logs), dtype=np.int64) for _ in range(2))
     removables = columns.by_device(columns.allocated(runs.going.until, runs.removable))
+    kafkas = columns.by_device(_kafkas_bytes(columns))
     devices = []
-    for facts, logs, going, removable in zip(columns.devices, columns.logs_of, _going(runs), removables, strict=True):
+    for facts, logs, going, removable, own in zip(
+        columns.devices, columns.logs_of, _going(runs), removables, kafkas, strict=True
+    ):
         over = _over(facts)
         excess = None if over is None else max(over - going.total, 0)
         if over is None or not excess:
@@ -184,7 +187,7 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
             taken[logs], needed[logs] = _oldest(runs, facts, logs, for_reserve, is_limited=False)
             outcome = DeviceOutcome.BRAKES_YIELD if taken[logs].any() else DeviceOutcome.FLOOR_REACHED
         else:
-            wanted = _curable(facts, going, removable, excess)
+            wanted = _curable(facts, going, own, excess)
             taken[logs], needed[logs] = _oldest(runs, facts, logs, wanted)
             if (taken[logs] < needed[logs]).any():
                 outcome = DeviceOutcome.CYCLE_LIMIT
@@ -197,13 +200,24 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
     return Taking(devices=devices, taken=taken, held_back=needed - taken)
 
 
-def _curable(facts: DeviceFacts, going: Going, removable: int, excess: int) -> int:
-    """The excess; or, where all that may go is too little to meet the ceiling, what is beyond the fence."""
-    if not facts.policy.only_curable or removable >= excess:
+def _curable(facts: DeviceFacts, going: Going, kafkas: int, excess: int) -> int:
+    """The excess; or, where what is not Kafka's is above the ceiling by itself, what is beyond the fence.
+
+    What Kafka has and may not go (fresh records, active segments, protected topics) is no reason to let the rest stay.
+    """
+    used, limit, fence = facts.used_bytes, facts.limit_bytes, facts.fence_bytes
+    assert used is not None
+    assert limit is not None
+    assert fence is not None
+    if not facts.policy.only_curable or used - kafkas <= limit:
         return excess
-    assert facts.used_bytes is not None
-    assert facts.fence_bytes is not None
-    return min(max(facts.used_bytes - going.total - facts.fence_bytes, 0), excess)
+    return min(max(used - going.total - fence, 0), excess)
+
+
+def _kafkas_bytes(columns: DeviceColumns) -> Int64Column:
+    """Of every folder: what is not somebody else's."""
+    logs = columns.logs
+    return np.where(logs.kind == FolderKind.FOREIGN, 0, folder_bytes(columns) - logs.foreign_bytes)
 
 
 def short_of_reserve(facts: DeviceFacts, going: Going, taken_bytes: int) -> int:

@@ -45,7 +45,7 @@ _OUTCOMES = {
     "brimline.reclaim.max.bytes.per.cycle)",
     DeviceOutcome.BRAKES_YIELD: "the disk is down to its last reserve and nothing refuses writes: minimum retention "
     "and the limit of a cycle are overridden",
-    DeviceOutcome.NO_CURE: "deleting cannot reach its ceiling: only enough is deleted to stay below its fence",
+    DeviceOutcome.NO_CURE: "what is not Kafka's is above its ceiling: only enough is deleted to stay below its fence",
     DeviceOutcome.FLOOR_REACHED: "it stays above its ceiling: nothing more is removable",
 }
 

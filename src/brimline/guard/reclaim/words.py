@@ -36,7 +36,7 @@ def no_longer_needed(plan: DevicePlan) -> str | None:
     if plan.used_bytes is None or plan.limit_bytes is None or plan.excess_bytes is None:
         return "the device's use is unknown"
     if plan.outcome is DeviceOutcome.NO_CURE and not plan.taken_segments:
-        return "deleting can no longer reach the ceiling, and the device is below its fence"
+        return "what is not Kafka's is above the ceiling by itself, and the device is below its fence"
     if plan.excess_bytes > 0:
         return None
     return (
@@ -151,7 +151,7 @@ def does(report: ReclaimReport) -> str:
             f"{human_bytes(plan.removable_bytes - plan.taken_bytes)} that could be deleted stay while it is "
             "below its fence"
         )
-        return f"{excess}; deleting cannot reach it: {kept}{floor}{cycles}"
+        return f"{excess}; what is not Kafka's is above it by itself: {kept}{floor}{cycles}"
     return f"{excess}; nothing more is removable{floor}{cycles}"
 
 
