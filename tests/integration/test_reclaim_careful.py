@@ -128,14 +128,11 @@ def test_an_open_transaction_is_not_beheaded(sandbox: Sandbox, tmp_path: Path) -
 
     with guard(sandbox, tmp_path / "log", keys) as running:
         eventually(lambda: device(running)["state"] == "stuck" and segments(sandbox, "payments")[0] > 0)
-        while_open, hung = segments(sandbox, "payments"), running.samples("brimline_reclaim_hung_bytes")
-        doctor = brimline_inside(sandbox, "doctor", "--config", str(write_config(sandbox, keys))).stdout
+        while_open = segments(sandbox, "payments")
         producer.abort_transaction()
         eventually(lambda: is_held(running))
 
     assert 0 < while_open[0] <= open_at
-    assert next(iter(hung.values())) > 4 * MIB
-    assert f"--topic payments --partition 0 --start-offset {open_at}" in " ".join(doctor.split())
     assert segments(sandbox, "payments")[0] > open_at
 
 

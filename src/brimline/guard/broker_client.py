@@ -21,6 +21,7 @@ from brimline.observe.cluster.replica_facts import (
     look_at_replicas,
 )
 from brimline.observe.cluster.topics import describe_topics
+from brimline.observe.cluster.transactions import Started, open_transactions
 from brimline.observe.remote.only_local import only_local_from_outside, only_local_in_files
 from brimline.observe.remote.remote_log import RemoteLogFollower
 from brimline.service.clock import Clock
@@ -81,6 +82,11 @@ class BrokerClient(Reconnecting):
         """What consumer groups have committed for these partitions, as far as it is told within so much time."""
         with self.connected() as connection:
             return committed_offsets(connection, partitions, patience=patience)
+
+    def open_transactions(self, facts: ReplicaFacts, partitions: Collection[TopicPartition]) -> Started:
+        """Since when the first open transaction of each is open, as far as a coordinator knows it."""
+        with self.connected() as connection:
+            return open_transactions(connection, leaders_of(partitions, facts.topics), Deadline(self._timeout))
 
     def replica_holders(self) -> Mapping[BrokerId, str]:
         """The other brokers that hold a replica of a partition that this one holds, and that anybody may trim, with

@@ -129,8 +129,8 @@ class LogOutcomes:
     """Range of age of what is taken, as the plan counts age."""
     local_retention_bytes: Int64Column
     """Of a tiered log: what lowering ``local.retention.*`` could free, because it is uploaded."""
-    hung_bytes: Int64Column
-    """What a transaction keeps that has been open for longer than transactions may be (``HANGING_MS``)."""
+    blocked_bytes: Int64Column
+    """What an open transaction keeps."""
 
     def __len__(self) -> int:
         return len(self.standing)
@@ -191,8 +191,6 @@ class DevicePlan:
     taken_segments: int
     local_retention_bytes: Bytes
     """What lowering ``local.retention.*`` of tiered topics could free."""
-    hung_bytes: Bytes = _NONE
-    """What hanging transactions keep."""
     wanted_bytes: Bytes = _NONE
     """What would go by and by: what is taken, and what the limit of a cycle leaves to the next ones."""
 

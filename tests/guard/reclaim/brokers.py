@@ -41,6 +41,7 @@ from brimline.model.blast_radius import GroupsSeen
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy
 from brimline.observe.cluster.replica_facts import Offsets, ReplicaFacts
 from brimline.observe.cluster.topics import Topic
+from brimline.observe.cluster.transactions import Started
 from brimline.observe.volumes import LogDirReading, by_volume
 from brimline.service import log_lines
 from tests.guard.brokers import log_dir as described_log_dir
@@ -173,6 +174,9 @@ class SmallBroker:
             log_ends={},
             highest_remote={},
         )
+
+    def open_transactions(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Started:
+        return {}
 
     def present_starts(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Offsets:
         self._answer()

@@ -1,5 +1,6 @@
 """What is said of a ceiling before it matters: impossible, too late, not allowed, and what the first cycle would do."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +18,9 @@ from brimline.guard.reclaim.findings import (
     explain_rights,
     explain_survey,
 )
+from brimline.guard.reclaim.hanging import Hanging
 from brimline.guard.reclaim.survey import ReclaimSurvey
-from brimline.model import BrokerId, BrokerLogDirs, Bytes
+from brimline.model import BrokerId, BrokerLogDirs, Bytes, TopicPartition
 from brimline.model.reclaim import ReclaimPolicy
 from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import VolumeReading
@@ -258,16 +260,17 @@ def test_what_the_guard_would_hold_is_said() -> None:
 
 
 def test_a_hanging_transaction_is_named_with_the_command_that_ends_it() -> None:
-    careful = CEILING + NO_FENCE + "brimline.reclaim.protect.transactions=true\n"
-    hanging = log("orders", 10, 20, 30, 1, lastStableOffset=7)
-
-    (warning,) = said(surveyed(careful, hanging), Weight.WARNING)
-
-    assert warning == (
-        "orders-0: a transaction has been open at offset 7 for more than 15 min and blocks 60.0 MiB; "
-        "kafka-transactions.sh --bootstrap-server … abort --topic orders --partition 0 --start-offset 7 "
-        "ends it (find-hanging names the producer)"
+    settings = config(CEILING + NO_FENCE)
+    orders = Hanging(
+        partition=TopicPartition("orders", 0), offset=7, bytes=Bytes(MIB), open_ms=3_600_000, is_known=False, row=0
     )
+    found = replace(survey(settings, log("orders", 10, 20)), hanging=(orders, replace(orders, is_known=True)))
+
+    warnings = said(list(explain_survey(settings, found)), Weight.WARNING)
+    unknown, known = (each for each in warnings if each.startswith("orders-0: a transaction"))
+
+    assert "abort --topic orders --partition 0 --start-offset 7 does" in unknown
+    assert "abort" not in known
 
 
 def test_what_the_first_cycle_deletes_by_topic() -> None:

@@ -13,7 +13,7 @@ from brimline.decide.reclaim import kernel
 from brimline.decide.reclaim.device import DeviceColumns
 from brimline.decide.reclaim.rules import GoingRuns, TopicColumns, beyond_bytes, going_runs
 from brimline.model import Bytes
-from brimline.model.reclaim import HANGING_MS, DeviceFacts, ReclaimPolicy, Views
+from brimline.model.reclaim import DeviceFacts, ReclaimPolicy, Views
 from brimline.model.reclaim_plan import DeviceOutcome, Going, ReclaimReason
 from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
 
@@ -38,10 +38,8 @@ class LogRuns:
     """From the one before to here ``min_retention_bytes`` keeps them."""
     stable: Int64Column
     """From the one before to here ``min_retention_ms`` keeps them."""
-    hung: Int64Column
-    """From the one before to here a hanging transaction keeps them."""
     below_watermark: Int64Column
-    """From ``stable`` to here an open transaction keeps them."""
+    """From the one before to here an open transaction keeps them."""
     closed: Int64Column
     """From the one before to here they end above the high watermark; what follows is active."""
     key: Int64Column
@@ -62,10 +60,9 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = Fals
     going = going_runs(columns, topics)
     closed = np.maximum(columns.closed, going.until)
     below_watermark = np.maximum(columns.below_high_watermark, going.until)
-    stable = hung = below_watermark
+    stable = below_watermark
     if np.any(spares):
         stable = np.where(spares, np.clip(columns.stable, going.until, below_watermark), below_watermark)
-        hung = np.clip(_older_than(columns, key, columns.now_ms - HANGING_MS), stable, below_watermark)
     old_enough = np.clip(stable if yields else _old_enough(columns, key), going.until, stable)
     beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
     return LogRuns(
@@ -75,7 +72,6 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = Fals
         removable=np.clip(beyond_minimum, going.until, old_enough),
         old_enough=old_enough,
         stable=stable,
-        hung=hung,
         below_watermark=below_watermark,
         closed=closed,
         key=key,

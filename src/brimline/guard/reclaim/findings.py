@@ -21,7 +21,7 @@ from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.guard.reclaim.trims import planned_trims
 from brimline.model import Bytes, counted, human_bytes, human_percent, human_span
-from brimline.model.reclaim import HANGING_MS, DeviceFacts, Views
+from brimline.model.reclaim import DeviceFacts, Views
 from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
@@ -228,20 +228,23 @@ def _floor(floor: Floor) -> Iterator[Finding]:
 
 
 def _hanging(survey: ReclaimSurvey, row: int) -> Iterator[Finding]:
-    tables, hung = survey.tables.tables, survey.plan.logs.hung_bytes
-    rows = [log for log in hung.nonzero()[0].tolist() if tables.logs.device[log] == row]
-    for log in sorted(rows, key=lambda log: -int(hung[log]))[:_NAMED]:
-        partition, begun = tables.topic_partition(log), int(tables.logs.last_stable_offset[log])
-        assert partition is not None
+    hanging = [each for each in survey.hanging if each.row == row]
+    for each in hanging[:_NAMED]:
+        topic, number = each.partition.topic, each.partition.partition
+        how = (
+            "its coordinator knows it: end it at its producer"
+            if each.is_known
+            else "no coordinator knows it, so nobody ends it (kafka-transactions.sh find-hanging names the producer): "
+            f"kafka-transactions.sh --bootstrap-server … abort --topic {topic} --partition {number} --start-offset "
+            f"{each.offset} does"
+        )
         yield reclaim_finding(
             Weight.WARNING,
-            f"{partition}: a transaction has been open at offset {begun} for more than "
-            f"{human_span(HANGING_MS / 1000)} and blocks {human_bytes(int(hung[log]))}; "
-            f"kafka-transactions.sh --bootstrap-server … abort --topic {partition.topic} --partition "
-            f"{partition.partition} --start-offset {begun} ends it (find-hanging names the producer)",
+            f"{each.partition}: a transaction has been open at offset {each.offset} for "
+            f"{human_span(each.open_ms / 1000)} and blocks {human_bytes(each.bytes)}; {how}",
         )
-    if len(rows) > _NAMED:
-        yield reclaim_finding(Weight.WARNING, f"… and {counted(len(rows) - _NAMED, 'more hanging transaction')}")
+    if len(hanging) > _NAMED:
+        yield reclaim_finding(Weight.WARNING, f"… and {counted(len(hanging) - _NAMED, 'more hanging transaction')}")
 
 
 def _cure(part: FloorPart) -> str:

@@ -136,7 +136,6 @@ _OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (
     (catalogue.RECLAIM_TAKEN_SEGMENTS, lambda plan: plan.taken_segments),
     (catalogue.RECLAIM_MISSING, lambda plan: plan.missing_bytes),
     (catalogue.RECLAIM_REMOVABLE, lambda plan: plan.removable_bytes),
-    (catalogue.RECLAIM_HUNG, lambda plan: plan.hung_bytes),
 )
 _COUNTED: tuple[tuple[Metric, Callable[[ReclaimReport], int]], ...] = (
     (catalogue.RECLAIM_CYCLES, lambda report: report.totals.cycles),
@@ -161,6 +160,7 @@ def reclaim_families(reports: Sequence[ReclaimReport]) -> list[MetricFamily]:
         catalogue.RECLAIM_CEILING.family(rows, [report.ceiling_percent for report in reports]),
         *(_of_plans(metric, reports, figure) for metric, figure in _OF_A_PLAN),
         _floors(reports),
+        _hung(reports),
         *(metric.family(rows, [figure(report) for report in reports]) for metric, figure in _COUNTED),
         _trims(catalogue.RECLAIM_TRIMS, reports, _ended_trims, _ENDS),
         _trims(catalogue.RECLAIM_OPEN_TRIMS, reports, _open_trims, _PHASES),
@@ -213,6 +213,11 @@ def _of_plans(
 def _floors(reports: Sequence[ReclaimReport]) -> MetricFamily:
     known = [(report, report.floor.bytes) for report in reports if report.floor is not None]
     return catalogue.RECLAIM_FLOOR.family(tuple(_row(report) for report, _ in known), [size for _, size in known])
+
+
+def _hung(reports: Sequence[ReclaimReport]) -> MetricFamily:
+    known = [(report, report.hung_bytes) for report in reports if report.hung_bytes is not None]
+    return catalogue.RECLAIM_HUNG.family(tuple(_row(report) for report, _ in known), [size for _, size in known])
 
 
 def _trims(

@@ -94,6 +94,8 @@ class ReclaimReport:
     floor: Floor | None = None
     surveyed: float | None = None
     surveyed_at: datetime | None = None
+    hung_bytes: int | None = None
+    """What transactions keep that have been open for too long."""
     under_way: tuple[CycleFigures, ...] = ()
     last: CycleFigures | None = None
     totals: Totals = Totals()

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 from brimline.decide.reclaim import plan as reclaim
 from brimline.decide.reclaim.floor import Floor, floor_of
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import Look
+from brimline.guard.reclaim.hanging import Hanging, HangingWatch, TransactionsClient
 from brimline.guard.reclaim.inherited import InheritedBrakes
 from brimline.guard.survey import BrokerSurveyor, Survey, SurveyClient
 from brimline.model import Failure, FailureKind, ObservationFailed, TopicPartition
@@ -27,6 +29,7 @@ class ReclaimSurvey(Survey):
 
     plan: ReclaimPlan
     brakes: tuple[str, ...] = ()
+    hanging: tuple[Hanging, ...] = ()
 
     def device_plan(self, device: str) -> DevicePlan:
         return self.plan.devices[self.device_row(device)]
@@ -39,12 +42,17 @@ class ReclaimSurvey(Survey):
         )
 
 
+class ReclaimClient(SurveyClient, TransactionsClient, Protocol):
+    """What a plan asks of the cluster."""
+
+
 class Surveyor(BrokerSurveyor):
     def __init__(
-        self, client: SurveyClient, clock: Clock, look: Look = look_at, inherited: InheritedBrakes | None = None
+        self, client: ReclaimClient, clock: Clock, look: Look = look_at, inherited: InheritedBrakes | None = None
     ) -> None:
         super().__init__(client, clock, look)
         self._inherited = inherited
+        self._hanging = HangingWatch(client)
         self.policy: ReclaimPolicy | None = None
         """What the last plan was made by."""
 
@@ -53,7 +61,8 @@ class Surveyor(BrokerSurveyor):
         ``NotRecorded`` where brakes of others cannot be filed."""
         self.policy = policy if self._inherited is None else self._inherited.policy(policy)
         brakes = () if self._inherited is None else self._inherited.sentences(policy)
-        return self._with_plan(self.inspect(self.policy, log_dirs), brakes)
+        found = self._with_plan(self.inspect(self.policy, log_dirs), brakes)
+        return replace(found, hanging=self._hanging.look(found, found.plan))
 
     def again(self, before: ReclaimSurvey) -> ReclaimSurvey:
         policy = before.tables.tables.devices[0].policy
@@ -64,7 +73,7 @@ class Surveyor(BrokerSurveyor):
         return ReclaimSurvey(**known, plan=_planned(survey.tables), brakes=brakes)
 
 
-def survey(config: GuardConfig, client: SurveyClient, clock: Clock) -> ReclaimSurvey:
+def survey(config: GuardConfig, client: ReclaimClient, clock: Clock) -> ReclaimSurvey:
     """Of all log dirs of the broker, once."""
     return Surveyor(client, clock).survey(config.reclaim_policy, config.broker.log_dirs)
 

@@ -331,6 +331,7 @@ class ReclaimTask:
             pause=self._pause,
             brakes=() if survey is None else survey.brakes,
             plan=None if survey is None else survey.plan.devices[0],
+            hung_bytes=None if survey is None else sum(each.bytes for each in survey.hanging),
             floor=None if survey is None else self._floor,
             surveyed=None if survey is None else survey.seconds,
             surveyed_at=None if survey is None else survey.made_at,
