@@ -1,6 +1,7 @@
 """The guard's own client of its broker: connects when needed, and anew after a failure."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from brimline.observe.cluster.replica_facts import (
 from brimline.observe.cluster.topics import describe_topics
 from brimline.observe.cluster.transactions import Started, open_transactions
 from brimline.observe.remote.only_local import only_local_from_outside, only_local_in_files
-from brimline.observe.remote.remote_log import RemoteLogFollower
+from brimline.observe.remote.remote_log import PartitionKey, RemoteLogFollower, RemoteLogs
 from brimline.service.clock import Clock
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
@@ -70,6 +71,25 @@ class BrokerClient(Reconnecting):
         """What the cluster says of these partitions, which this broker holds."""
         with self.connected() as connection:
             return look_at_replicas(connection, self._broker, partitions, self._timeout, self._clock.now)
+
+    def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts:
+        """The same, but what uploads no more and has nothing in the remote store is not called tiered any more."""
+        silent = {
+            name: facts.topics[name]
+            for name, rules in facts.rules.items()
+            if rules.is_tiered and rules.is_copy_disabled and name in facts.topics
+        }
+        keys = {
+            name: [(topic.topic_id, partition) for partition in topic.leaders]
+            for name, topic in silent.items()
+            if topic.topic_id is not None
+        }
+        logs = self._remote_logs([key for some in keys.values() for key in some]) if keys else None
+        if logs is None or isinstance(logs, Reason) or logs.skipped_records:
+            return facts
+        empty = [name for name, some in keys.items() if some and all(logs.segments.get(key) == {} for key in some)]
+        plain = {name: replace(facts.rules[name], is_tiered=False) for name in empty}
+        return replace(facts, rules={**facts.rules, **plain})
 
     def present_starts(self, facts: ReplicaFacts, partitions: Collection[TopicPartition]) -> Offsets:
         """Where the logs of these partitions begin now; what a leader does not tell is missing."""
@@ -148,11 +168,6 @@ class BrokerClient(Reconnecting):
 
     def _remote_segments(self, facts: PartitionFacts) -> Mapping[TopicPartition, Uploads | Reason] | Reason:
         """Of every tiered replica that the broker holds, led or not: leadership may come at any time."""
-        with self.connected() as connection:
-            described = describe_topics(connection, [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
-        if described.error is not None:
-            refused = described.error.code == TOPIC_AUTHORIZATION_FAILED
-            return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
         ids = {
             name: topic.topic_id
             for name, topic in facts.topics.items()
@@ -163,14 +178,23 @@ class BrokerClient(Reconnecting):
             for partition in _places(facts)
             if partition.topic in ids
         }
-        with self.connected() as connection:
-            logs = self._follower.follow(connection, held.values(), described.leaders, Deadline(self._stall_timeout))
+        logs = self._remote_logs(held.values())
+        if isinstance(logs, Reason):
+            return logs
         return {
             partition: logs.segments[key]
             if key in logs.segments
             else _REASONS.get(logs.failures[key].kind, Reason.NO_ANSWER)
             for partition, key in held.items()
         }
+
+    def _remote_logs(self, held: Collection[PartitionKey]) -> RemoteLogs | Reason:
+        with self.connected() as connection:
+            described = describe_topics(connection, [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
+            if described.error is not None:
+                refused = described.error.code == TOPIC_AUTHORIZATION_FAILED
+                return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
+            return self._follower.follow(connection, held, described.leaders, Deadline(self._stall_timeout))
 
     @property
     def _timeout(self) -> timedelta:

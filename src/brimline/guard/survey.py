@@ -80,7 +80,7 @@ class BrokerSurveyor:
         begun = self._clock.seconds()
         scans = self._scans(log_dirs)
         asked = self._clock.seconds()
-        facts = self._client.replica_facts(_replicas(scans))
+        facts = self._facts(_replicas(scans))
         begun += self._clock.seconds() - asked
         return self._survey(begun, policy, scans, facts, self._volumes([scan.path for scan in scans]))
 
@@ -98,6 +98,9 @@ class BrokerSurveyor:
         begun += self._clock.seconds() - asked
         facts = replace(before.facts, log_starts={**before.facts.log_starts, **starts})
         return self._survey(begun, policy, scans, facts, volumes)
+
+    def _facts(self, partitions: Collection[TopicPartition]) -> ReplicaFacts:
+        return self._client.replica_facts(partitions)
 
     def _scans(self, log_dirs: Iterable[str]) -> list[LogDirScan]:
         return [

@@ -84,7 +84,7 @@ _SENTENCES = {
     ReclaimReason.REMOTE_LOG_METADATA: "remote log metadata",
     ReclaimReason.COMPACT_ONLY: "a compacted topic: the newest record of each key must stay",
     ReclaimReason.NO_CLEANUP_POLICY: "empty cleanup.policy: nothing is deleted",
-    ReclaimReason.TIERED: "a tiered topic: a trim would delete its remote data too",
+    ReclaimReason.TIERED: "a tiered topic: a trim would delete remote data too, or it is unknown whether there is any",
     ReclaimReason.PROTECTED_TOPIC: "protected (brimline.reclaim.protected.topics)",
     ReclaimReason.TOPIC_UNKNOWN: "topic configuration unknown",
     ReclaimReason.MOVING: "being moved to another log dir: nothing is deleted until that ends",

@@ -178,6 +178,9 @@ class SmallBroker:
     def open_transactions(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Started:
         return {}
 
+    def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts:
+        return facts
+
     def present_starts(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Offsets:
         self._answer()
         return self._of_leaders(self.log_starts)

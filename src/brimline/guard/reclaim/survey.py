@@ -1,6 +1,6 @@
 """A survey with the plan that follows from it: what a reclaim of the moment would take."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from brimline.model import Failure, FailureKind, ObservationFailed, TopicPartiti
 from brimline.model.reclaim import ReclaimPolicy
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan, ReclaimReason
 from brimline.model.scan import FolderKind
+from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import look_at
 from brimline.service.clock import Clock
 from brimline.settings.config import GuardConfig
@@ -45,6 +46,8 @@ class ReclaimSurvey(Survey):
 class ReclaimClient(SurveyClient, TransactionsClient, Protocol):
     """What a plan asks of the cluster."""
 
+    def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts: ...
+
 
 class Surveyor(BrokerSurveyor):
     def __init__(
@@ -53,6 +56,7 @@ class Surveyor(BrokerSurveyor):
         super().__init__(client, clock, look)
         self._inherited = inherited
         self._hanging = HangingWatch(client)
+        self._reclaim_client = client
         self.policy: ReclaimPolicy | None = None
         """What the last plan was made by."""
 
@@ -63,6 +67,9 @@ class Surveyor(BrokerSurveyor):
         brakes = () if self._inherited is None else self._inherited.sentences(policy)
         found = self._with_plan(self.inspect(self.policy, log_dirs), brakes)
         return replace(found, hanging=self._hanging.look(found, found.plan))
+
+    def _facts(self, partitions: Collection[TopicPartition]) -> ReplicaFacts:
+        return self._reclaim_client.with_plain_topics(super()._facts(partitions))
 
     def again(self, before: ReclaimSurvey) -> ReclaimSurvey:
         policy = before.tables.tables.devices[0].policy
