@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from brimline.guard.clock_memory import ClockMemory
 from brimline.model import Bytes
 from brimline.sandbox import Sandbox, SandboxSpec, VolumeSpec
 from brimline.settings.keys import KEYS, shown_value
@@ -211,6 +212,27 @@ def test_nothing_goes_for_a_file_that_deleting_cannot_make_up_for(sandbox: Sandb
     assert "what is not Kafka's is above it by itself" in said["does"]
     assert len(topics_of(letter)) > 1, "by the letter all of it goes, and the ceiling is still not met"
     assert segments(sandbox, "clicks")[-1] - segments(sandbox, "clicks")[0] > 0, "and much of it is still there"
+
+
+def test_a_clock_that_jumped_before_the_guard_started_makes_nothing_old(sandbox: Sandbox, tmp_path: Path) -> None:
+    """By the clock clicks are three days old. By what passed since a guard looked last, they are an hour old."""
+    create_topic(sandbox, "stamped", config={**ORDINARY, "message.timestamp.type": "LogAppendTime"})
+    Writer(sandbox.admin_servers).write("stamped", 1, hours_old=0)  # the broker's time is that of the same clock
+    memory = ClockMemory(tmp_path, 1, writes=True)
+    memory.write(int((time.time() - 71 * 3600) * 1000))
+    keys = keys_of(tmp_path, ceiling(sandbox), "careful", reclaim_hold_percent="-1")
+    before = segments(sandbox, "clicks")
+
+    with guard(sandbox, tmp_path / "log", keys) as running:
+        eventually(lambda: device(running)["state"] == "stuck")
+        first = device(running)["decidedAt"]
+        eventually(lambda: device(running)["decidedAt"] != first)
+        while_doubted, said = segments(sandbox, "clicks"), running.events()
+        memory.path.unlink()  # a person says that the clock is right
+        eventually(lambda: segments(sandbox, "clicks") != before)
+
+    assert while_doubted == before
+    assert "clock-ahead" in said
 
 
 def fresh_above_the_ceiling(sandbox: Sandbox, tmp_path: Path, **more: str) -> dict[str, str]:

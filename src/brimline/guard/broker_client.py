@@ -21,6 +21,7 @@ from brimline.observe.cluster.replica_facts import (
     look_at_present_starts,
     look_at_replicas,
 )
+from brimline.observe.cluster.second_clock import controllers_time_ms
 from brimline.observe.cluster.topics import describe_topics
 from brimline.observe.cluster.transactions import Started, open_transactions
 from brimline.observe.remote.only_local import only_local_from_outside, only_local_in_files
@@ -71,6 +72,11 @@ class BrokerClient(Reconnecting):
         """What the cluster says of these partitions, which this broker holds."""
         with self.connected() as connection:
             return look_at_replicas(connection, self._broker, partitions, self._timeout, self._clock.now)
+
+    def second_clock_ms(self) -> int | None:
+        """The time of day by another machine; ``None`` where none tells it."""
+        with self.connected() as connection:
+            return controllers_time_ms(connection, Deadline(_PATIENCE_FOR_NOTES))
 
     def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts:
         """The same, but what uploads no more and has nothing in the remote store is not called tiered any more."""

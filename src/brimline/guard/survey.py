@@ -66,7 +66,7 @@ class BrokerSurveyor:
         self._clock = clock
         self._look = look
         self._scanners: dict[str, LogDirScanner] = {}
-        self._believed = BelievedTime(steady_ms=_milliseconds(clock.now()), seconds=clock.seconds())
+        self._believed = BelievedTime(steady_ms=milliseconds(clock.now()), seconds=clock.seconds())
 
     def look(self, log_dir: str) -> LogDirReading:
         """At the disk under it."""
@@ -128,7 +128,7 @@ class BrokerSurveyor:
             [_device(volume, policy, now) for volume in volumes],
             moving=_moving(facts),
         )
-        tables = self._with_believed_time(tables, _milliseconds(now), seconds)
+        tables = self._with_believed_time(tables, milliseconds(now), seconds)
         return Survey(
             made_at=now,
             seconds=seconds,
@@ -156,12 +156,12 @@ def _device(volume: VolumeReading, policy: ReclaimPolicy, now: datetime) -> Devi
         name=volume.device,
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
-        now_ms=_milliseconds(now),
+        now_ms=milliseconds(now),
         policy=policy,
     )
 
 
-def _milliseconds(moment: datetime) -> int:
+def milliseconds(moment: datetime) -> int:
     return math.floor(moment.timestamp() * 1000)
 
 

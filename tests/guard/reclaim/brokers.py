@@ -98,6 +98,7 @@ class SmallBroker:
         self.leaderless: set[str] = set()
         self.forbidden: set[str] = set()
         self.is_silent = False
+        self.second_clock: int | None = None
         self.groups_are_silent = False
         self.requests: list[dict[str, int]] = []
         """What was asked for, batch by batch."""
@@ -177,6 +178,9 @@ class SmallBroker:
 
     def open_transactions(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Started:
         return {}
+
+    def second_clock_ms(self) -> int | None:
+        return self.second_clock
 
     def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts:
         return facts

@@ -23,6 +23,7 @@ from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
 from brimline.act.trims.trims import TrimExecutor
 from brimline.decide.reclaim.holding import Seen
+from brimline.guard.clock_memory import ClockMemory
 from brimline.guard.reclaim.cycles import LEFT_BEHIND
 from brimline.guard.reclaim.inherited import InheritedBrakes
 from brimline.guard.reclaim.preview import Preview, Wanted, broker_client
@@ -114,7 +115,8 @@ class HandCycles:
         with ExitStack() as stack:
             ours = self._lock(stack, shown)
             cluster = stack.enter_context(closing(TrimCluster(self._config.admin)))
-            surveyor = Surveyor(self._client, self._clock, inherited=self._inherited)
+            memory = ClockMemory(self._config.state_dir, self._config.node_id, writes=True)
+            surveyor = Surveyor(self._client, self._clock, inherited=self._inherited, memory=memory)
             survey = surveyor.survey(policy, self._config.broker.log_dirs)
             self.refuse_while_paused()
             cluster.spares_transactions = lambda: (surveyor.policy or policy).spares_transactions

@@ -5,12 +5,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 from brimline.decide.reclaim import plan as reclaim
+from brimline.decide.reclaim.bounds import BelievedTime, begins_at
 from brimline.decide.reclaim.floor import Floor, floor_of
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import Look
+from brimline.guard.clock_memory import ClockMemory
 from brimline.guard.reclaim.hanging import Hanging, HangingWatch, TransactionsClient
 from brimline.guard.reclaim.inherited import InheritedBrakes
-from brimline.guard.survey import BrokerSurveyor, Survey, SurveyClient
+from brimline.guard.survey import BrokerSurveyor, Survey, SurveyClient, milliseconds
 from brimline.model import Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.model.reclaim import ReclaimPolicy
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan, ReclaimReason
@@ -22,6 +24,8 @@ from brimline.settings.config import GuardConfig
 
 _MOST_WATCHED = 20_000
 """So many log starts are read before a batch. Who holds more has others' trims counted with the next plan."""
+_OTHERS_KNOW_MORE_MS = 60_000
+"""So far ahead of us a task of another device filed the time: it was told that the clock is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,15 +52,24 @@ class ReclaimClient(SurveyClient, TransactionsClient, Protocol):
 
     def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts: ...
 
+    def second_clock_ms(self) -> int | None: ...
+
 
 class Surveyor(BrokerSurveyor):
     def __init__(
-        self, client: ReclaimClient, clock: Clock, look: Look = look_at, inherited: InheritedBrakes | None = None
+        self,
+        client: ReclaimClient,
+        clock: Clock,
+        look: Look = look_at,
+        inherited: InheritedBrakes | None = None,
+        memory: ClockMemory | None = None,
     ) -> None:
         super().__init__(client, clock, look)
         self._inherited = inherited
         self._hanging = HangingWatch(client)
         self._reclaim_client = client
+        self._memory = memory
+        self._has_begun = False
         self.policy: ReclaimPolicy | None = None
         """What the last plan was made by."""
 
@@ -65,8 +78,26 @@ class Surveyor(BrokerSurveyor):
         ``NotRecorded`` where brakes of others cannot be filed."""
         self.policy = policy if self._inherited is None else self._inherited.policy(policy)
         brakes = () if self._inherited is None else self._inherited.sentences(policy)
+        if self._memory is not None:
+            self._follow_clock(self._memory)
         found = self._with_plan(self.inspect(self.policy, log_dirs), brakes)
+        if self._memory is not None:
+            self._memory.write(self._believed.steady_ms)
         return replace(found, hanging=self._hanging.look(found, found.plan))
+
+    def _follow_clock(self, memory: ClockMemory) -> None:
+        now_ms, seconds = milliseconds(self._clock.now()), self._clock.seconds()
+        steady_ms, expected_ms = self._believed.after(now_ms, seconds, None).steady_ms, memory.expected_ms()
+        if not self._has_begun:
+            steady_ms = begins_at(steady_ms, expected_ms, self._reclaim_client.second_clock_ms())
+            self._has_begun = True
+        elif expected_ms is None and memory.is_filed:  # a person says that the clock is right
+            steady_ms = now_ms
+        elif expected_ms is not None and expected_ms > steady_ms + _OTHERS_KNOW_MORE_MS:
+            steady_ms = min(expected_ms, now_ms)
+        else:
+            return
+        self._believed = BelievedTime(steady_ms=steady_ms, seconds=seconds)
 
     def _facts(self, partitions: Collection[TopicPartition]) -> ReplicaFacts:
         return self._reclaim_client.with_plain_topics(super()._facts(partitions))

@@ -255,9 +255,9 @@ class ReclaimNews:
             say(
                 logging.WARNING,
                 "clock-ahead",
-                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of the newest records and of "
-                "the guard's own run time: minimum retention counts from those, until new records arrive or the "
-                "guard is restarted",
+                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of the newest records, or of the "
+                "time that has passed since a guard looked last: minimum retention counts from those; if the clock is "
+                "right, remove clock-NODE.json from brimline.state.dir",
                 device=device.name,
             )
         self._was_ahead = is_ahead
