@@ -261,9 +261,7 @@ def test_what_the_guard_would_hold_is_said() -> None:
 
 def test_a_hanging_transaction_is_named_with_the_command_that_ends_it() -> None:
     settings = config(CEILING + NO_FENCE)
-    orders = Hanging(
-        partition=TopicPartition("orders", 0), offset=7, bytes=Bytes(MIB), open_ms=3_600_000, is_known=False, row=0
-    )
+    orders = Hanging(TopicPartition("orders", 0), 7, Bytes(MIB), open_ms=3_600_000, is_known=False, row=0)
     found = replace(survey(settings, log("orders", 10, 20)), hanging=(orders, replace(orders, is_known=True)))
 
     warnings = said(list(explain_survey(settings, found)), Weight.WARNING)

@@ -12,14 +12,6 @@ from brimline.model.reclaim import ReclaimPolicy
 
 _LARGEST = 2**63 - 1
 _MOST_REPEATS = 3
-_KEYS = {
-    "min_retention_ms": "min.retention.ms",
-    "min_retention_bytes": "min.retention.bytes",
-    "protected_topics": "protected.topics",
-    "spares_compacted": "protect.compacted",
-    "spares_for_ever": "protect.forever",
-    "spares_transactions": "protect.transactions",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +38,7 @@ class Brakes:
         """What ``other`` keeps and these do not, as a properties file would say it."""
         merged = strictest(ReclaimPolicy(**{each.name: getattr(self, each.name) for each in fields(self)}), [other])
         return [
-            f"brimline.reclaim.{_KEYS[each.name]}={_shown(getattr(merged, each.name))}"
+            f"brimline.reclaim.{_key(each.name)}={_shown(getattr(merged, each.name))}"
             for each in fields(self)
             if getattr(merged, each.name) != getattr(self, each.name)
         ]
@@ -54,6 +46,10 @@ class Brakes:
     @classmethod
     def of(cls, policy: ReclaimPolicy) -> "Brakes":
         return cls(**{each.name: getattr(policy, each.name) for each in fields(cls)})
+
+
+def _key(name: str) -> str:
+    return name.replace("spares", "protect").replace("for_ever", "forever").replace("_", ".")
 
 
 def _shown(value: object) -> str:

@@ -14,7 +14,6 @@ from brimline.decide.reclaim.brakes import Brakes
 from brimline.disks.task import DiskReport
 from brimline.documents.notices import Notice, Weight
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.clock_memory import ClockMemory
 from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.reclaim.findings import (
     TOPIC,
@@ -24,7 +23,6 @@ from brimline.guard.reclaim.findings import (
     explain_survey,
     reclaim_finding,
 )
-from brimline.guard.reclaim.inherited import InheritedBrakes
 from brimline.guard.reclaim.others import ask_others, compare
 from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
 from brimline.guard.reclaim.report import ReclaimReport
@@ -124,11 +122,8 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
     config = looked.config
     client = BrokerClient(config.admin, config.node_id, looked.clock)
     try:
-        inherited = InheritedBrakes(config, client, looked.clock, writes=False)
-        memory = ClockMemory(config.state_dir, config.node_id, writes=False)
-        survey = Surveyor(client, looked.clock, inherited=inherited, memory=memory).survey(
-            config.reclaim_policy, looked.readable
-        )
+        surveyor = Surveyor.of(config, client, looked.clock, writes=False)
+        survey = surveyor.survey(config.reclaim_policy, looked.readable)
         apart = list(_compared(config, looked.clock))
     except ObservationFailed as error:
         yield reclaim_finding(Weight.PROBLEM, f"what reclaim would do is unknown: {error.failure}")
@@ -160,12 +155,7 @@ def _parts(path: str, core: Core) -> ReclaimParts:
     config, clock = core.config, core.clock
     client = BrokerClient(config.admin, config.node_id, clock)
     cluster = TrimCluster(config.admin)
-    surveyor = Surveyor(
-        client,
-        clock,
-        inherited=InheritedBrakes(config, client, clock, writes=True),
-        memory=ClockMemory(config.state_dir, config.node_id, writes=True),
-    )
+    surveyor = Surveyor.of(config, client, clock, writes=True)
     cluster.spares_transactions = lambda: (surveyor.policy or core.config.reclaim_policy).spares_transactions
 
     def groups(partitions: Collection[TopicPartition]) -> GroupsSeen:

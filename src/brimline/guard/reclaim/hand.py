@@ -23,9 +23,7 @@ from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
 from brimline.act.trims.trims import TrimExecutor
 from brimline.decide.reclaim.holding import Seen
-from brimline.guard.clock_memory import ClockMemory
 from brimline.guard.reclaim.cycles import LEFT_BEHIND
-from brimline.guard.reclaim.inherited import InheritedBrakes
 from brimline.guard.reclaim.preview import Preview, Wanted, broker_client
 from brimline.guard.reclaim.recheck import LeftOut, recheck
 from brimline.guard.reclaim.settings import ReclaimSettings, settings_text
@@ -81,7 +79,7 @@ class HandCycles:
         self._sleep = sleep
         self._ledger = Ledger(config.state_dir, config.node_id, clock.now)
         self._client = broker_client(config, clock)
-        self._inherited = InheritedBrakes(config, self._client, clock, writes=True)
+        self._surveyor = Surveyor.of(config, self._client, clock, writes=True)
 
     @property
     def files(self) -> LedgerFiles:
@@ -115,8 +113,7 @@ class HandCycles:
         with ExitStack() as stack:
             ours = self._lock(stack, shown)
             cluster = stack.enter_context(closing(TrimCluster(self._config.admin)))
-            memory = ClockMemory(self._config.state_dir, self._config.node_id, writes=True)
-            surveyor = Surveyor(self._client, self._clock, inherited=self._inherited, memory=memory)
+            surveyor = self._surveyor
             survey = surveyor.survey(policy, self._config.broker.log_dirs)
             self.refuse_while_paused()
             cluster.spares_transactions = lambda: (surveyor.policy or policy).spares_transactions

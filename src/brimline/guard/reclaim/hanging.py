@@ -22,7 +22,7 @@ class TransactionsClient(Protocol):
     def open_transactions(self, facts: ReplicaFacts, partitions: Collection[TopicPartition]) -> Started: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Hanging:
     """``is_known``: to its coordinator, so that its producer can still end it. ``row``: its device's."""
 
@@ -71,17 +71,7 @@ class HangingWatch:
             written_ms = int(tables.segments.modified_ns[max(at, begin)]) // _NS_PER_MS
             here_ms = round((survey.seconds - self._seen[partition][1]) * 1000)
             open_ms = max(here_ms, now_ms - written_ms) if begun is None else now_ms - begun
+            size, is_known = Bytes(int(blocked[row])), begun is not None
             if open_ms >= HANGING_MS:
-                size = Bytes(int(blocked[row]))
-                is_known = begun is not None
-                found.append(
-                    Hanging(
-                        partition=partition,
-                        offset=offsets[partition],
-                        bytes=size,
-                        open_ms=open_ms,
-                        is_known=is_known,
-                        row=device,
-                    )
-                )
+                found.append(Hanging(partition, offsets[partition], size, open_ms, is_known, device))
         return tuple(sorted(found, key=lambda each: -each.bytes))

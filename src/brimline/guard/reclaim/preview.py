@@ -15,8 +15,6 @@ from brimline.act.plan_file import CeilingFrom, FiledDevice, FiledPlan
 from brimline.decide.reclaim.floor import Floor
 from brimline.decide.reclaim.summary import Ages, ReasonSum, ages_of, blast_radius, reason_sums, rows_of_heads
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.clock_memory import ClockMemory
-from brimline.guard.reclaim.inherited import InheritedBrakes
 from brimline.guard.reclaim.recheck import LeftOut, current_logs, recheck, refuse_other_cluster
 from brimline.guard.reclaim.settings import Difference, differences
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
@@ -140,11 +138,8 @@ def preview(config: GuardConfig, clock: Clock, wanted: Wanted, say: Callable[[st
             refuse_other_cluster(wanted.plan, broker, cluster)
         say("reading the files and asking for their partitions")
         with closing(broker_client(config, clock)) as client:
-            inherited = InheritedBrakes(config, client, clock, writes=False)
-            memory = ClockMemory(config.state_dir, config.node_id, writes=False)
-            survey = Surveyor(client, clock, inherited=inherited, memory=memory).survey(
-                wanted.policy(config.reclaim_policy), config.broker.log_dirs
-            )
+            policy = wanted.policy(config.reclaim_policy)
+            survey = Surveyor.of(config, client, clock, writes=False).survey(policy, config.broker.log_dirs)
 
         def ask(partitions: Collection[TopicPartition]) -> GroupsSeen:
             def heard(done: int, total: int) -> None:

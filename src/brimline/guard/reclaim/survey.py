@@ -9,6 +9,7 @@ from brimline.decide.reclaim.bounds import BelievedTime, begins_at
 from brimline.decide.reclaim.floor import Floor, floor_of
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import Look
+from brimline.guard.broker_client import BrokerClient
 from brimline.guard.clock_memory import ClockMemory
 from brimline.guard.reclaim.hanging import Hanging, HangingWatch, TransactionsClient
 from brimline.guard.reclaim.inherited import InheritedBrakes
@@ -73,6 +74,13 @@ class Surveyor(BrokerSurveyor):
         self.policy: ReclaimPolicy | None = None
         """What the last plan was made by."""
 
+    @classmethod
+    def of(cls, config: GuardConfig, client: BrokerClient, clock: Clock, *, writes: bool) -> "Surveyor":
+        """With what the state dir remembers. ``writes``: else nothing is filed there, as for a dry run."""
+        inherited = InheritedBrakes(config, client, clock, writes=writes)
+        memory = ClockMemory(config.state_dir, config.node_id, writes=writes)
+        return cls(client, clock, inherited=inherited, memory=memory)
+
     def survey(self, policy: ReclaimPolicy, log_dirs: Iterable[str]) -> ReclaimSurvey:
         """``inspect`` and the plan. Raises ``ObservationFailed`` also for files that no plan can be made of, and
         ``NotRecorded`` where brakes of others cannot be filed."""
@@ -109,11 +117,6 @@ class Surveyor(BrokerSurveyor):
     def _with_plan(self, survey: Survey, brakes: tuple[str, ...]) -> ReclaimSurvey:
         known = {each.name: getattr(survey, each.name) for each in fields(survey)}
         return ReclaimSurvey(**known, plan=_planned(survey.tables), brakes=brakes)
-
-
-def survey(config: GuardConfig, client: ReclaimClient, clock: Clock) -> ReclaimSurvey:
-    """Of all log dirs of the broker, once."""
-    return Surveyor(client, clock).survey(config.reclaim_policy, config.broker.log_dirs)
 
 
 def _planned(tables: BrokerTables) -> ReclaimPlan:
