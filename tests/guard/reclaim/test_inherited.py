@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from brimline.act.ledger.ledger import Ledger, PauseFile
+from brimline.guard.reclaim import inherited
 from brimline.guard.reclaim.inherited import InheritedBrakes
 from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed
 from brimline.model.reclaim import ReclaimPolicy
@@ -137,4 +138,17 @@ def test_notes_that_cannot_be_had_stop_deleting_until_they_can(config: GuardConf
 def test_so_does_a_file_that_cannot_be_read(config: GuardConfig, clock: TickingClock) -> None:
     (config.state_dir / "foreign-brakes-7.json").write_text('{"version": 2}')
     with pytest.raises(ObservationFailed, match=r"brimline\.reclaim\.brakes=own"):
+        InheritedBrakes(config, Cluster(), clock, writes=True).policy(OWN)
+
+
+def test_whoever_only_looks_need_not_read_the_state_dir(
+    config: GuardConfig, clock: TickingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(inherited, "read_state_file", refused)
+
+    assert InheritedBrakes(config, Cluster(), clock, writes=False).policy(OWN) == OWN
+    with pytest.raises(ObservationFailed):
         InheritedBrakes(config, Cluster(), clock, writes=True).policy(OWN)

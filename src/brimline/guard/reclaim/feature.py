@@ -43,7 +43,7 @@ from brimline.settings.config import GuardConfig
 _PATIENCE_FOR_RIGHTS = timedelta(seconds=10)
 _PATIENCE_FOR_GROUPS = timedelta(seconds=5)
 """Whom it hits is told as far as it is known by then: the disk fills meanwhile."""
-_COMPARED_EVERY = 300.0
+_COMPARED_EVERY = 900.0
 
 
 class Reclaims(Feature):

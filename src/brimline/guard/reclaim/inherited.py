@@ -87,6 +87,8 @@ class InheritedBrakes:
             if self._writes:
                 write_state_file(self._path, self._kept)
         except (OSError, ValueError) as error:
+            if isinstance(error, PermissionError) and not self._writes:
+                return own  # whoever only looks need not read the state dir
             message = f"{self._path} cannot be read ({error}): it may hold brakes; {_END_IT}"
             raise ObservationFailed(Failure(kind=FailureKind.UNREADABLE, message=message)) from error
         return strictest(own, [self._kept.brakes])

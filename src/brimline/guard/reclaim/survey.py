@@ -99,7 +99,7 @@ class Surveyor(BrokerSurveyor):
         if not self._has_begun:
             steady_ms = begins_at(steady_ms, expected_ms, self._reclaim_client.second_clock_ms())
             self._has_begun = True
-        elif expected_ms is None and memory.is_filed:  # a person says that the clock is right
+        elif memory.is_filed and not memory.path.exists():  # a person says that the clock is right
             steady_ms = now_ms
         elif expected_ms is not None and expected_ms > steady_ms + _OTHERS_KNOW_MORE_MS:
             steady_ms = min(expected_ms, now_ms)
