@@ -283,14 +283,14 @@ class CycleDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinceStart:
-    cycles: int
-    planned_bytes: int
-    planned_segments: int
-    trims_done: int
-    trims_abandoned: int
-    trims_withdrawn: int
-    freed_bytes: int
-    freed_segments: int
+    cycles: int = 0
+    planned_bytes: int = 0
+    planned_segments: int = 0
+    trims_done: int = 0
+    trims_abandoned: int = 0
+    trims_withdrawn: int = 0
+    freed_bytes: int = 0
+    freed_segments: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

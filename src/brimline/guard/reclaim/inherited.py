@@ -20,6 +20,7 @@ from typing import Protocol
 
 from brimline.act.ledger.ledger import Ledger
 from brimline.decide.reclaim.brakes import Brakes, is_quick, strictest
+from brimline.documents.guard_state import PausedReclaim
 from brimline.documents.state_files import read_state_file, read_versioned, write_state_file
 from brimline.guard.followers.words import named_brokers
 from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed
@@ -43,17 +44,10 @@ class NotesClient(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _NotedPause:
-    by: str
-    reason: str
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Noted:
     version: int = VERSION
     written_at: datetime
-    paused: _NotedPause | None = None
+    paused: PausedReclaim | None = None
     brakes: Brakes
 
 

@@ -16,7 +16,6 @@ from brimline.documents.guard_state import (
     PausedReclaim,
     PlanDocument,
     ReclaimDocument,
-    SinceStart,
     TopicShareDocument,
     TrimCounts,
 )
@@ -47,7 +46,6 @@ def reclaim_document(
 
 
 def _device(report: ReclaimReport, seconds: float) -> DeviceDocument:
-    totals = report.totals
     return like(
         DeviceDocument,
         report,
@@ -60,13 +58,6 @@ def _device(report: ReclaimReport, seconds: float) -> DeviceDocument:
         floor=None if report.floor is None else _floor(report.floor),
         cycles=tuple(_cycle(cycle) for cycle in report.under_way),
         last_cycle=None if report.last is None else _cycle(report.last),
-        since_start=like(
-            SinceStart,
-            totals,
-            trims_done=totals.done,
-            trims_abandoned=totals.abandoned,
-            trims_withdrawn=totals.withdrawn,
-        ),
     )
 
 
@@ -103,11 +94,11 @@ _OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (
     (catalogue.RECLAIM_REMOVABLE, lambda plan: plan.removable_bytes),
 )
 _COUNTED: tuple[tuple[Metric, Callable[[ReclaimReport], int]], ...] = (
-    (catalogue.RECLAIM_CYCLES, lambda report: report.totals.cycles),
-    (catalogue.RECLAIM_PLANNED_BYTES, lambda report: report.totals.planned_bytes),
-    (catalogue.RECLAIM_PLANNED_SEGMENTS, lambda report: report.totals.planned_segments),
-    (catalogue.RECLAIM_FREED_BYTES, lambda report: report.totals.freed_bytes),
-    (catalogue.RECLAIM_FREED_SEGMENTS, lambda report: report.totals.freed_segments),
+    (catalogue.RECLAIM_CYCLES, lambda report: report.since_start.cycles),
+    (catalogue.RECLAIM_PLANNED_BYTES, lambda report: report.since_start.planned_bytes),
+    (catalogue.RECLAIM_PLANNED_SEGMENTS, lambda report: report.since_start.planned_segments),
+    (catalogue.RECLAIM_FREED_BYTES, lambda report: report.since_start.freed_bytes),
+    (catalogue.RECLAIM_FREED_SEGMENTS, lambda report: report.since_start.freed_segments),
 )
 
 
@@ -150,7 +141,8 @@ _PHASES = ("unsent", "waiting")
 
 
 def _ended_trims(report: ReclaimReport) -> tuple[int, int, int]:
-    return report.totals.done, report.totals.abandoned, report.totals.withdrawn
+    now = report.since_start
+    return now.trims_done, now.trims_abandoned, now.trims_withdrawn
 
 
 def _open_trims(report: ReclaimReport) -> tuple[int, int]:

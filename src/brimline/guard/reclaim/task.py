@@ -337,7 +337,7 @@ class ReclaimTask:
             surveyed_at=None if survey is None else survey.made_at,
             under_way=self._cycles.figures,
             last=self._cycles.last,
-            totals=self._cycles.totals,
+            since_start=self._cycles.totals,
         )
         self._news.doing(self.report)
         self._changed()
