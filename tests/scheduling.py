@@ -22,7 +22,7 @@ _TOGETHER = {
         "two_watchers",
     ),
     "three brokers": ("follower_reserve", "follower_shedding", "full_followers"),
-    "ACLs": ("group_notes", "guard_permissions", "reclaim_doctor"),
+    "ACLs": ("guard_permissions", "reclaim_doctor"),
     "two log dirs": ("reclaim_careful", "reclaim_guard"),
 }
 """Of ``tests/integration``, by the cluster that they share: each has one and the same specification."""

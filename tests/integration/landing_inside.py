@@ -23,7 +23,7 @@ from brimline.guard.broker_client import BrokerClient
 from brimline.guard.landing.child import SnapshotWriter
 from brimline.guard.landing.facts import snapshot_sections
 from brimline.guard.percent.task import PercentReport
-from brimline.guard.reclaim.survey import survey
+from brimline.guard.reclaim.survey import Surveyor
 from brimline.landing.header import Header, Source
 from brimline.landing.place import LandingPlace
 from brimline.landing.tables import reclaim_tables
@@ -41,7 +41,7 @@ def main(config_path: str, landing: str, state: str) -> None:
     assert config.broker.node_id is not None
     broker = BrokerId(config.broker.node_id)
     with closing(BrokerClient(config.admin, broker, clock)) as client:
-        seen = survey(config, client, clock)
+        seen = Surveyor(client, clock).survey(config.reclaim_policy, config.broker.log_dirs)
     header = Header(
         snapshot_id="1",
         cluster_id=written_cluster_id(config.broker.log_dirs) or "",

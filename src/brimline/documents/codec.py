@@ -66,6 +66,13 @@ def read_json(kind: type[Document], text: str | bytes) -> Document:
     return from_json(kind, document)
 
 
+def like(kind: type[Document], source: object, /, **more: object) -> Document:
+    """One of ``kind``: what is called the same in ``source``, and ``more``."""
+    members: Any = kind
+    same = {each.name: getattr(source, each.name) for each in fields(members) if each.name not in more}
+    return kind(**same, **more)
+
+
 def camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)

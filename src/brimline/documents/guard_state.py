@@ -15,6 +15,7 @@ from datetime import datetime
 
 from brimline.decide.admission import FenceCause
 from brimline.decide.disk_state import Breach
+from brimline.decide.reclaim.brakes import Brakes
 from brimline.documents.notices import Notice
 from brimline.model import Bytes, Failure, FailureKind, human_bytes, human_count
 
@@ -282,14 +283,14 @@ class CycleDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinceStart:
-    cycles: int
-    planned_bytes: int
-    planned_segments: int
-    trims_done: int
-    trims_abandoned: int
-    trims_withdrawn: int
-    freed_bytes: int
-    freed_segments: int
+    cycles: int = 0
+    planned_bytes: int = 0
+    planned_segments: int = 0
+    trims_done: int = 0
+    trims_abandoned: int = 0
+    trims_withdrawn: int = 0
+    freed_bytes: int = 0
+    freed_segments: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +317,9 @@ class ReclaimDocument:
     interval_ms: int
     paused: PausedReclaim | None
     brakes: tuple[str, ...] = ()
-    """Sentences about those of the guards of other replicas."""
+    """Sentences about those that guards of other replicas left here."""
+    keeps: Brakes | None = None
+    """What is kept here; ``None`` from a guard of before."""
     devices: tuple[DeviceDocument, ...]
 
 

@@ -1,6 +1,7 @@
 """The guard's own client of its broker: connects when needed, and anew after a failure."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from brimline.model.failures import TOPIC_AUTHORIZATION_FAILED
 from brimline.observe.client.config import ClientConfig
 from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.configs import broker_release
-from brimline.observe.cluster.group_notes import Note, read_notes, write_note
+from brimline.observe.cluster.group_notes import Note, read_notes
 from brimline.observe.cluster.group_offsets import committed_offsets
 from brimline.observe.cluster.partition_facts import PartitionFacts, look_at_partitions
 from brimline.observe.cluster.replica_facts import (
@@ -20,9 +21,11 @@ from brimline.observe.cluster.replica_facts import (
     look_at_present_starts,
     look_at_replicas,
 )
+from brimline.observe.cluster.second_clock import controllers_time_ms
 from brimline.observe.cluster.topics import describe_topics
+from brimline.observe.cluster.transactions import Started, open_transactions
 from brimline.observe.remote.only_local import only_local_from_outside, only_local_in_files
-from brimline.observe.remote.remote_log import RemoteLogFollower
+from brimline.observe.remote.remote_log import PartitionKey, RemoteLogFollower, RemoteLogs
 from brimline.service.clock import Clock
 from brimline.wire.remote_log_metadata import TOPIC as METADATA_TOPIC
 from brimline.wire.remote_log_metadata import RemoteSegment, SegmentState
@@ -70,6 +73,30 @@ class BrokerClient(Reconnecting):
         with self.connected() as connection:
             return look_at_replicas(connection, self._broker, partitions, self._timeout, self._clock.now)
 
+    def second_clock_ms(self) -> int | None:
+        """The time of day by another machine; ``None`` where none tells it."""
+        with self.connected() as connection:
+            return controllers_time_ms(connection, Deadline(_PATIENCE_FOR_NOTES))
+
+    def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts:
+        """The same, but what uploads no more and has nothing in the remote store is not called tiered any more."""
+        silent = {
+            name: facts.topics[name]
+            for name, rules in facts.rules.items()
+            if rules.is_tiered and rules.is_copy_disabled and name in facts.topics
+        }
+        keys = {
+            name: [(topic.topic_id, partition) for partition in topic.leaders]
+            for name, topic in silent.items()
+            if topic.topic_id is not None
+        }
+        logs = self._remote_logs([key for some in keys.values() for key in some]) if keys else None
+        if logs is None or isinstance(logs, Reason) or logs.skipped_records:
+            return facts
+        empty = [name for name, some in keys.items() if some and all(logs.segments.get(key) == {} for key in some)]
+        plain = {name: replace(facts.rules[name], is_tiered=False) for name in empty}
+        return replace(facts, rules={**facts.rules, **plain})
+
     def present_starts(self, facts: ReplicaFacts, partitions: Collection[TopicPartition]) -> Offsets:
         """Where the logs of these partitions begin now; what a leader does not tell is missing."""
         leaders = leaders_of(partitions, facts.topics)
@@ -82,22 +109,28 @@ class BrokerClient(Reconnecting):
         with self.connected() as connection:
             return committed_offsets(connection, partitions, patience=patience)
 
-    def guard_notes(self, brokers: Collection[BrokerId], *, waits: bool) -> Mapping[BrokerId, Note]:
-        """What the guards of these brokers have left for others. ``waits``: for coordinators that are on their way."""
-        names = {guard_group(broker): broker for broker in brokers}
+    def open_transactions(self, facts: ReplicaFacts, partitions: Collection[TopicPartition]) -> Started:
+        """Since when the first open transaction of each is open, as far as a coordinator knows it."""
         with self.connected() as connection:
-            found = read_notes(connection, list(names), Deadline(_PATIENCE_FOR_NOTES), waits=waits)
-        return {broker: found[name] for name, broker in names.items()}
+            return open_transactions(connection, leaders_of(partitions, facts.topics), Deadline(self._timeout))
 
-    def leave_guard_note(self, text: str) -> bool:
-        """Whether there is anybody to read it: a cluster of one broker is left as it is."""
+    def replica_holders(self) -> Mapping[BrokerId, str]:
+        """The other brokers that hold a replica of a partition that this one holds, and that anybody may trim, with
+        their hosts; empty where the broker is not there now."""
         with self.connected() as connection:
-            deadline = Deadline(_PATIENCE_FOR_NOTES)
+            topics, deadline = describe_topics(connection, None, Deadline(self._timeout)), Deadline(self._timeout)
             connection.refresh_brokers(deadline)
-            if len(connection.brokers) == 1:
-                return False
-            write_note(connection, guard_group(self._broker), text, deadline)
-        return True
+            hosts = {broker: each.host for broker, each in connection.brokers.items()}
+        replicas = {each for topic in topics.values() if not topic.is_internal for each in topic.replicas.values()}
+        found = frozenset[BrokerId]().union(*(each for each in replicas if self._broker in each)) - {self._broker}
+        return {broker: hosts.get(broker, "") for broker in sorted(found)}
+
+    def guard_notes(self, brokers: Collection[BrokerId]) -> Mapping[BrokerId, Note]:
+        """What the guards of these brokers, of a version before, have left for others."""
+        names = {f"brimline-guard-{broker}": broker for broker in brokers}
+        with self.connected() as connection:
+            found = read_notes(connection, list(names), Deadline(_PATIENCE_FOR_NOTES))
+        return {broker: found[name] for name, broker in names.items()}
 
     def release(self) -> str:
         with self.connected() as connection:
@@ -141,11 +174,6 @@ class BrokerClient(Reconnecting):
 
     def _remote_segments(self, facts: PartitionFacts) -> Mapping[TopicPartition, Uploads | Reason] | Reason:
         """Of every tiered replica that the broker holds, led or not: leadership may come at any time."""
-        with self.connected() as connection:
-            described = describe_topics(connection, [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
-        if described.error is not None:
-            refused = described.error.code == TOPIC_AUTHORIZATION_FAILED
-            return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
         ids = {
             name: topic.topic_id
             for name, topic in facts.topics.items()
@@ -156,14 +184,23 @@ class BrokerClient(Reconnecting):
             for partition in _places(facts)
             if partition.topic in ids
         }
-        with self.connected() as connection:
-            logs = self._follower.follow(connection, held.values(), described.leaders, Deadline(self._stall_timeout))
+        logs = self._remote_logs(held.values())
+        if isinstance(logs, Reason):
+            return logs
         return {
             partition: logs.segments[key]
             if key in logs.segments
             else _REASONS.get(logs.failures[key].kind, Reason.NO_ANSWER)
             for partition, key in held.items()
         }
+
+    def _remote_logs(self, held: Collection[PartitionKey]) -> RemoteLogs | Reason:
+        with self.connected() as connection:
+            described = describe_topics(connection, [METADATA_TOPIC], Deadline(self._timeout))[METADATA_TOPIC]
+            if described.error is not None:
+                refused = described.error.code == TOPIC_AUTHORIZATION_FAILED
+                return Reason.NO_PERMISSION if refused else Reason.METADATA_TOPIC_ABSENT
+            return self._follower.follow(connection, held, described.leaders, Deadline(self._stall_timeout))
 
     @property
     def _timeout(self) -> timedelta:
@@ -173,11 +210,6 @@ class BrokerClient(Reconnecting):
     def _stall_timeout(self) -> timedelta:
         """A silent metadata topic must not hold up the plain figures for long."""
         return min(self._timeout, _LONGEST_STALL)
-
-
-def guard_group(broker: BrokerId) -> str:
-    """The consumer group whose note is that of this broker's guard."""
-    return f"brimline-guard-{broker}"
 
 
 def _places(facts: PartitionFacts) -> dict[TopicPartition, str]:

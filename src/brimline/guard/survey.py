@@ -66,7 +66,7 @@ class BrokerSurveyor:
         self._clock = clock
         self._look = look
         self._scanners: dict[str, LogDirScanner] = {}
-        self._believed = BelievedTime(steady_ms=_milliseconds(clock.now()), seconds=clock.seconds())
+        self._believed = BelievedTime(steady_ms=milliseconds(clock.now()), seconds=clock.seconds())
 
     def look(self, log_dir: str) -> LogDirReading:
         """At the disk under it."""
@@ -80,7 +80,7 @@ class BrokerSurveyor:
         begun = self._clock.seconds()
         scans = self._scans(log_dirs)
         asked = self._clock.seconds()
-        facts = self._client.replica_facts(_replicas(scans))
+        facts = self._facts(_replicas(scans))
         begun += self._clock.seconds() - asked
         return self._survey(begun, policy, scans, facts, self._volumes([scan.path for scan in scans]))
 
@@ -98,6 +98,9 @@ class BrokerSurveyor:
         begun += self._clock.seconds() - asked
         facts = replace(before.facts, log_starts={**before.facts.log_starts, **starts})
         return self._survey(begun, policy, scans, facts, volumes)
+
+    def _facts(self, partitions: Collection[TopicPartition]) -> ReplicaFacts:
+        return self._client.replica_facts(partitions)
 
     def _scans(self, log_dirs: Iterable[str]) -> list[LogDirScan]:
         return [
@@ -125,7 +128,7 @@ class BrokerSurveyor:
             [_device(volume, policy, now) for volume in volumes],
             moving=_moving(facts),
         )
-        tables = self._with_believed_time(tables, _milliseconds(now), seconds)
+        tables = self._with_believed_time(tables, milliseconds(now), seconds)
         return Survey(
             made_at=now,
             seconds=seconds,
@@ -153,12 +156,12 @@ def _device(volume: VolumeReading, policy: ReclaimPolicy, now: datetime) -> Devi
         name=volume.device,
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
-        now_ms=_milliseconds(now),
+        now_ms=milliseconds(now),
         policy=policy,
     )
 
 
-def _milliseconds(moment: datetime) -> int:
+def milliseconds(moment: datetime) -> int:
     return math.floor(moment.timestamp() * 1000)
 
 

@@ -176,7 +176,7 @@ class ReclaimPolicy:
     spares_transactions: bool = False
     """Nothing at or above the last stable offset goes: an open transaction is not beheaded."""
     only_curable: bool = False
-    """Where the ceiling cannot be met by deleting, no more is taken than keeps the device below its fence."""
+    """Where what is not Kafka's is above the ceiling, no more is taken than keeps the device below its fence."""
     shares_brakes: bool = False
     """The brakes of the guards of other replicas count as well (``decide.reclaim.brakes``)."""
     max_used_percent: int = 100

@@ -84,7 +84,7 @@ _SENTENCES = {
     ReclaimReason.REMOTE_LOG_METADATA: "remote log metadata",
     ReclaimReason.COMPACT_ONLY: "a compacted topic: the newest record of each key must stay",
     ReclaimReason.NO_CLEANUP_POLICY: "empty cleanup.policy: nothing is deleted",
-    ReclaimReason.TIERED: "a tiered topic: a trim would delete its remote data too",
+    ReclaimReason.TIERED: "a tiered topic: a trim would delete remote data too, or it is unknown whether there is any",
     ReclaimReason.PROTECTED_TOPIC: "protected (brimline.reclaim.protected.topics)",
     ReclaimReason.TOPIC_UNKNOWN: "topic configuration unknown",
     ReclaimReason.MOVING: "being moved to another log dir: nothing is deleted until that ends",
@@ -99,8 +99,8 @@ _SENTENCES = {
     "(brimline.reclaim.protect.compacted)",
     ReclaimReason.OPEN_TRANSACTION: "at or above the last stable offset: a transaction is open there "
     "(brimline.reclaim.protect.transactions)",
-    ReclaimReason.NO_CURE: "deleting cannot reach the ceiling, and the device is below its fence "
-    "(brimline.reclaim.only.curable)",
+    ReclaimReason.NO_CURE: "what is not Kafka's is above the ceiling by itself, and the device is below its "
+    "fence (brimline.reclaim.only.curable)",
     ReclaimReason.FOR_EVER: "kept forever: retention.ms=-1 and no retention.bytes (brimline.reclaim.protect.forever)",
 }
 
@@ -129,8 +129,8 @@ class LogOutcomes:
     """Range of age of what is taken, as the plan counts age."""
     local_retention_bytes: Int64Column
     """Of a tiered log: what lowering ``local.retention.*`` could free, because it is uploaded."""
-    hung_bytes: Int64Column
-    """What a transaction keeps that has been open for longer than transactions may be (``HANGING_MS``)."""
+    blocked_bytes: Int64Column
+    """What an open transaction keeps."""
 
     def __len__(self) -> int:
         return len(self.standing)
@@ -169,7 +169,7 @@ class DeviceOutcome(Labelled):
     more, however young it is."""
 
     NO_CURE = 8
-    """What may not go is above the ceiling already: so only as much is taken as keeps the device below its fence."""
+    """What is not Kafka's is above the ceiling: so only as much is taken as keeps the device below its fence."""
 
 
 _NONE = Bytes(0)
@@ -191,8 +191,6 @@ class DevicePlan:
     taken_segments: int
     local_retention_bytes: Bytes
     """What lowering ``local.retention.*`` of tiered topics could free."""
-    hung_bytes: Bytes = _NONE
-    """What hanging transactions keep."""
     wanted_bytes: Bytes = _NONE
     """What would go by and by: what is taken, and what the limit of a cycle leaves to the next ones."""
 

@@ -147,6 +147,10 @@ class GuardConfig:
         return self.number(keys.RETENTION_PERCENT) < CEILING_OFF
 
     @property
+    def guards(self) -> list[str]:
+        return [url for each in self.text(keys.GUARDS).split(",") if (url := each.strip())]
+
+    @property
     def reclaim_policy(self) -> ReclaimPolicy:
         most, most_percent = self.number(keys.RECLAIM_MAX_BYTES), self.number(keys.RECLAIM_MAX_PERCENT)
         return ReclaimPolicy(

@@ -239,8 +239,8 @@ RECLAIM_BRAKES = Key(
     choices=(SHARED, OWN),
     kip_61=OWN,
     sentence=(
-        "shared: pause, protected topics and minimum retention apply to all guards of a partition's replicas: each "
-        "guard publishes its own in Kafka, valid for 24 hours. own: only this file applies, and nothing is published."
+        "shared: brakes that other brokers' guards shared through Kafka before this version, and were found at the "
+        "upgrade, go on to count here. own: only this file counts. Nothing is shared through Kafka any more."
     ),
 )
 RECLAIM_CURABLE = Key(
@@ -249,8 +249,8 @@ RECLAIM_CURABLE = Key(
     default=True,
     kip_61=False,
     sentence=(
-        "true: where deleting everything removable would not reach the ceiling, only enough is deleted to stay "
-        "below the fence (disk.max.used.percent, disk.min.free.bytes). false: everything removable is deleted."
+        "true: where what is not Kafka's is above the ceiling by itself, only enough is deleted to stay below the "
+        "fence (disk.max.used.percent, disk.min.free.bytes). false: everything removable is deleted."
     ),
 )
 RECLAIM_FOREIGN_PERCENT = Key(
@@ -600,6 +600,15 @@ METRICS_HOST = Key(
     default="127.0.0.1",
     reloadable=False,
     sentence="The address that /metrics, /healthz, /readyz, /v1/state and /v1/history are served on.",
+)
+GUARDS = Key(
+    name="brimline.guards",
+    kind=KeyKind.TEXT,
+    default="",
+    sentence=(
+        "The guards of the other brokers, http://host:port, comma-separated: their brakes are compared with this "
+        "file's. Empty: every other broker's host, at brimline.metrics.port."
+    ),
 )
 METRICS_PORT = Key(
     name="brimline.metrics.port",

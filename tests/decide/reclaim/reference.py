@@ -51,7 +51,8 @@ class Log:
     watermark: int
     last_stable: int
     highest_remote: int
-    loose_bytes: int
+    other_bytes: int
+    foreign_bytes: int
     deleted_bytes: int
     segments: list[Segment]
     standing: Reason = Reason.CANDIDATE
@@ -119,7 +120,8 @@ def _log(tables: ReclaimTables, row: int) -> Log:
         watermark=int(logs.high_watermark[row]),
         last_stable=int(logs.last_stable_offset[row]),
         highest_remote=int(logs.highest_remote_offset[row]),
-        loose_bytes=int(logs.other_bytes[row] + logs.foreign_bytes[row]),
+        other_bytes=int(logs.other_bytes[row]),
+        foreign_bytes=int(logs.foreign_bytes[row]),
         deleted_bytes=int(logs.deleted_bytes[row]),
         segments=segments,
     )
@@ -136,7 +138,7 @@ def _plan_device(facts: DeviceFacts, logs: list[Log], for_reserve: int = 0) -> D
             for segment in log.segments:
                 segment.reason = log.standing
             if log.kind == FolderKind.DELETE:
-                log.going_bytes = log.loose_bytes + log.deleted_bytes + sum(each.allocated for each in log.segments)
+                log.going_bytes = log.foreign_bytes + _kafkas(log)
             elif log.kind in (FolderKind.FUTURE, FolderKind.METADATA_LOG):
                 log.going_bytes = log.deleted_bytes
             continue
@@ -153,7 +155,8 @@ def _plan_device(facts: DeviceFacts, logs: list[Log], for_reserve: int = 0) -> D
     device.going = sum(log.going_bytes for log in logs)
     candidates.sort(key=lambda each: each[0])
     device.removable = sum(segment.allocated for _, segment, _ in candidates)
-    _take(facts, device, [(segment, log) for _, segment, log in candidates], for_reserve)
+    foreign = _used(facts) - sum(_kafkas(log) for log in logs)
+    _take(facts, device, [(segment, log) for _, segment, log in candidates], for_reserve, foreign)
     needed = _short_of_reserve(facts, device)
     if needed and not for_reserve:
         for log in logs:
@@ -281,11 +284,20 @@ def _kept_for(segment: Segment, log: Log, left: list[Segment], policy: ReclaimPo
     return None
 
 
-def _take(facts: DeviceFacts, device: Device, candidates: list[tuple[Segment, Log]], for_reserve: int) -> None:
+def _kafkas(log: Log) -> int:
+    if log.kind == FolderKind.FOREIGN:
+        return 0
+    return log.other_bytes + log.deleted_bytes + sum(each.allocated for each in log.segments)
+
+
+def _take(
+    facts: DeviceFacts, device: Device, candidates: list[tuple[Segment, Log]], for_reserve: int, foreign: int
+) -> None:
     idle = _idle_reason(facts, device)
     limit = _limit(facts, [segment.allocated for segment, _ in candidates])
     wanted = for_reserve or device.excess or 0
-    is_cure = for_reserve > 0 or not facts.policy.only_curable or device.removable >= wanted
+    ceiling = (facts.total_bytes or 0) * facts.policy.ceiling_percent // 100
+    is_cure = for_reserve > 0 or not facts.policy.only_curable or foreign <= ceiling
     if not is_cure:
         wanted = min(max(_used(facts) - device.going - _fence(facts), 0), wanted)
     is_full = False

@@ -41,3 +41,15 @@ def test_others_only_add() -> None:
 def test_brakes_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"."):
         Brakes(**wrong)  # type: ignore[arg-type]
+
+
+def test_what_another_keeps_beyond_is_told_as_a_properties_file_says_it() -> None:
+    own = Brakes(min_retention_ms=1000, protected_topics=("a",), spares_compacted=True)
+    other = Brakes(min_retention_ms=2000, protected_topics=("a", "b.*"), spares_for_ever=True)
+
+    assert own.lacks(other) == [
+        "brimline.reclaim.min.retention.ms=2000",
+        "brimline.reclaim.protected.topics=a,b.*",
+        "brimline.reclaim.protect.forever=true",
+    ]
+    assert other.lacks(own) == ["brimline.reclaim.protect.compacted=true"]

@@ -118,7 +118,7 @@ def test_enough_is_taken_and_no_more(tables: ReclaimTables) -> None:
             case DeviceOutcome.NO_CURE:
                 facts = tables.devices[number]
                 used, most = (facts.used_bytes or 0) - device.going.total, facts.fence_bytes or 0
-                assert device.removable_bytes < (device.excess_bytes or 0)
+                assert device.removable_bytes < (device.excess_bytes or 0), "what is not Kafka's is above the ceiling"
                 assert not sizes or used - device.taken_bytes + max(sizes) > most
             case DeviceOutcome.BRAKES_YIELD:
                 reserve = tables.devices[number].reserve_bytes or 0

@@ -68,9 +68,9 @@ def _some(generator: np.random.Generator, pool: Sequence[int], length: int) -> I
 
 
 def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
-    total = held + int(generator.integers(0, 30))
-    ceiling = _one(generator, [0, 20, 50, 70, 70, 80, 80, 90, 100])
-    used = min(total * ceiling // 100 + _one(generator, [-5, 0, 1, 3, 5, 8, 12, 20, 30, 40, 100, 100]), total)
+    total = held * _one(generator, [1, 2, 4]) + int(generator.integers(0, 30))
+    ceiling = _one(generator, [0, 5, 10, 20, 50, 70, 80, 90, 100])
+    used = min(total * ceiling // 100 + _one(generator, [-5, 0, 1, 3, 5, 8, 12, 20, 30, 40, 100, 100, total]), total)
     return DeviceFacts(
         name="sda",
         total_bytes=_one(generator, [Bytes(total)] * 14 + [None]),
@@ -88,7 +88,7 @@ def _device(generator: np.random.Generator, held: int) -> DeviceFacts:
             yields_at_reserve=_one(generator, [False, True]),
             spares_compacted=_one(generator, [False, True]),
             spares_transactions=_one(generator, [False, True]),
-            only_curable=_one(generator, [False, True, True]),
+            only_curable=_one(generator, [False, True, True, True]),
             spares_for_ever=_one(generator, [False, True]),
         ),
         now_ms=NOW_MS - _one(generator, [0, 0, 0, 0, 1, 7]),

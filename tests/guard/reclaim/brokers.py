@@ -39,9 +39,9 @@ from brimline.model import (
 )
 from brimline.model.blast_radius import GroupsSeen
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy
-from brimline.observe.cluster.group_notes import Note
 from brimline.observe.cluster.replica_facts import Offsets, ReplicaFacts
 from brimline.observe.cluster.topics import Topic
+from brimline.observe.cluster.transactions import Started
 from brimline.observe.volumes import LogDirReading, by_volume
 from brimline.service import log_lines
 from tests.guard.brokers import log_dir as described_log_dir
@@ -98,11 +98,9 @@ class SmallBroker:
         self.leaderless: set[str] = set()
         self.forbidden: set[str] = set()
         self.is_silent = False
+        self.second_clock: int | None = None
         self.groups_are_silent = False
         self.requests: list[dict[str, int]] = []
-        self.notes: dict[BrokerId, Note] = {}
-        """Of the guards of other brokers, which then have a replica of everything."""
-        self.asked_for_notes: list[bool] = []
         """What was asked for, batch by batch."""
         self.before_trim: Callable[[], object] = lambda: None
         for number, (topic, count) in enumerate(segments.items()):
@@ -162,7 +160,7 @@ class SmallBroker:
                 topic_id=TOPIC_ID,
                 leaders={0: BrokerId(1)},
                 error=None,
-                replicas={0: frozenset({BrokerId(1), *self.notes})},
+                replicas={0: frozenset({BrokerId(1)})},
                 may_delete=topic not in self.forbidden,
             )
             for topic in self.rules
@@ -178,13 +176,18 @@ class SmallBroker:
             highest_remote={},
         )
 
+    def open_transactions(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Started:
+        return {}
+
+    def second_clock_ms(self) -> int | None:
+        return self.second_clock
+
+    def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts:
+        return facts
+
     def present_starts(self, _facts: ReplicaFacts, _partitions: Collection[TopicPartition]) -> Offsets:
         self._answer()
         return self._of_leaders(self.log_starts)
-
-    def guard_notes(self, brokers: Collection[BrokerId], *, waits: bool) -> Mapping[BrokerId, Note]:
-        self.asked_for_notes.append(waits)
-        return {broker: self.notes[broker] for broker in brokers}
 
     def look(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionNow | Problem]:
         self._answer()

@@ -1,29 +1,26 @@
 """What is said of a ceiling before it matters: impossible, too late, not allowed, and what the first cycle would do."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from brimline.decide.disk_state import DiskState
-from brimline.decide.reclaim.brakes import Brakes
 from brimline.decide.reclaim.plan import plan
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import DiskReport, VolumeStatus
-from brimline.documents.guard_note import GuardNote, NotedPause, note_text
 from brimline.documents.notices import Weight
 from brimline.guard.feature import Finding
 from brimline.guard.reclaim.findings import (
     changed_defaults,
     explain_ceiling,
-    explain_peers,
     explain_rights,
     explain_survey,
 )
-from brimline.guard.reclaim.peers import PeerBrakes
+from brimline.guard.reclaim.hanging import Hanging
 from brimline.guard.reclaim.survey import ReclaimSurvey
-from brimline.model import BrokerId, BrokerLogDirs, Bytes, Failure, FailureKind
+from brimline.model import BrokerId, BrokerLogDirs, Bytes, TopicPartition
 from brimline.model.reclaim import ReclaimPolicy
 from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import VolumeReading
@@ -263,16 +260,15 @@ def test_what_the_guard_would_hold_is_said() -> None:
 
 
 def test_a_hanging_transaction_is_named_with_the_command_that_ends_it() -> None:
-    careful = CEILING + NO_FENCE + "brimline.reclaim.protect.transactions=true\n"
-    hanging = log("orders", 10, 20, 30, 1, lastStableOffset=7)
+    settings = config(CEILING + NO_FENCE)
+    orders = Hanging(TopicPartition("orders", 0), 7, Bytes(MIB), open_ms=3_600_000, is_known=False, row=0)
+    found = replace(survey(settings, log("orders", 10, 20)), hanging=(orders, replace(orders, is_known=True)))
 
-    (warning,) = said(surveyed(careful, hanging), Weight.WARNING)
+    warnings = said(list(explain_survey(settings, found)), Weight.WARNING)
+    unknown, known = (each for each in warnings if each.startswith("orders-0: a transaction"))
 
-    assert warning == (
-        "orders-0: a transaction has been open at offset 7 for more than 15 min and blocks 60.0 MiB; "
-        "kafka-transactions.sh --bootstrap-server … abort --topic orders --partition 0 --start-offset 7 "
-        "ends it (find-hanging names the producer)"
-    )
+    assert "abort --topic orders --partition 0 --start-offset 7 does" in unknown
+    assert "abort" not in known
 
 
 def test_what_the_first_cycle_deletes_by_topic() -> None:
@@ -377,49 +373,3 @@ def test_rights_that_are_all_there_are_said_and_unknown_ones_are_not() -> None:
     unknown = list(explain_rights(settings, looked_at, {"orders": True}))
 
     assert (all_there.weight, unknown) == (Weight.FINE, [])
-
-
-# Other guards --------------------------------------------------------------------------------------------------------
-
-RIGHT = Failure(kind=FailureKind.NOT_AUTHORIZED, message="this principal needs READ")
-
-
-def told_of_peers(peers: PeerBrakes, own: str | Failure, added: str = "") -> list[Finding]:
-    settings = config(f"{PLAN}log.retention.disk.usage.percent=80\n{added}")
-    found = replace(survey(settings, log("orders", 10, 10)), own=settings.reclaim_policy, peers=peers)
-    return list(explain_peers(found, own, MADE_AT))
-
-
-def note_of(at: datetime, **more: Any) -> GuardNote:
-    return GuardNote(written_at=at, brakes=Brakes(min_retention_bytes=1), **more)
-
-
-def test_whose_brakes_count_and_that_ours_are_known_is_told() -> None:
-    paused = NotedPause.of("root", "a replay", MADE_AT)
-    peers = PeerBrakes(notes={BrokerId(2): note_of(MADE_AT, paused=paused)}, problems={BrokerId(3): str(RIGHT)})
-
-    findings = told_of_peers(peers, note_text(note_of(MADE_AT)))
-
-    assert said(findings, Weight.WARNING) == [
-        "paused by root on broker 2: a replay (resume: brimline reclaim resume on broker 2): nothing is deleted here "
-        "until then",
-        "brakes of the guards of broker 3 unknown, not applied here: this principal needs READ",
-    ]
-    assert said(findings, Weight.NOTE) == ["stricter brakes of the guards of broker 2 apply here too"]
-    assert said(findings, Weight.FINE) == ["guards of other replicas know this broker's brakes"]
-
-
-@pytest.mark.parametrize(
-    ("own", "added", "why"),
-    [
-        (RIGHT, "", "this principal needs READ"),
-        ("", "", "READ on the group brimline-guard-NODE and on the topic __consumer_offsets"),
-        (note_text(note_of(MADE_AT - timedelta(hours=3))), "", "no guard has published its brakes in the last hours"),
-        ("", f"brimline.reclaim.protected.topics={'a' * 4100}\n", "shorten brimline.reclaim.protected.topics"),
-    ],
-)
-def test_why_others_do_not_know_our_brakes_is_told(own: str | Failure, added: str, why: str) -> None:
-    (finding,) = told_of_peers(PeerBrakes(), own, added)
-
-    assert finding.sentence.startswith("this broker's brakes cannot be shared with other guards: ")
-    assert why in finding.sentence

@@ -10,6 +10,7 @@ import pytest
 from brimline.act.ledger.state import Pause
 from brimline.cli.shared.glyphs import ASCII
 from brimline.cli.status.table_parts import reclaim_lines
+from brimline.decide.reclaim.brakes import Brakes
 from brimline.documents.codec import from_json, to_json
 from brimline.documents.guard_state import ReclaimDocument
 from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
@@ -18,7 +19,7 @@ from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.words import ceiling_sentence, does
 from brimline.metrics.catalogue import CATALOGUE
 from brimline.metrics.metric import MetricFamily
-from brimline.model import BrokerId, Bytes
+from brimline.model import Bytes
 from brimline.model.reclaim_plan import DeviceOutcome
 from brimline.settings import keys
 from brimline.settings.gateway import protected_patterns
@@ -222,11 +223,17 @@ def test_batches_are_small_on_small_volumes_and_slow_on_large_brokers() -> None:
 
 
 def test_status_says_what_others_have_to_do_with_the_brakes(guarded: Guarded, report: ReclaimReport) -> None:
-    of_another = replace(PAUSE, broker=BrokerId(2))
     told = status_text(
-        replace(report, doing=Doing.PAUSED, pause=of_another, brakes=("others are stricter",)), guarded.settings
+        replace(report, doing=Doing.PAUSED, pause=PAUSE, brakes=("others were stricter",)), guarded.settings
     )
 
     assert "PAUSED" in told
-    assert "paused by root on broker 2: an audit (resume: brimline reclaim resume on broker 2)" in told
-    assert "others are stricter" in told
+    assert "paused by root: an audit (resume: brimline reclaim resume)" in told
+    assert "others were stricter" in told
+
+
+def test_what_is_kept_here_is_told_to_whoever_compares(guarded: Guarded, report: ReclaimReport) -> None:
+    document = reclaim_document([report], guarded.settings, 0.0)
+
+    assert document is not None
+    assert document.keeps == Brakes.of(guarded.settings.policy)

@@ -10,8 +10,10 @@ import pytest
 from brimline.act.ledger.entries import CycleId, SegmentRange
 from brimline.decide.reclaim.floor import FloorKind
 from brimline.decide.reclaim.summary import blast_radius
+from brimline.guard.clock_memory import Boot, ClockMemory
 from brimline.guard.reclaim.survey import Surveyor
 from brimline.guard.reclaim.trims import cycle_plan, doomed_range, planned_trims
+from brimline.guard.survey import milliseconds
 from brimline.model import ObservationFailed, Offset, TopicPartition
 from brimline.model.blast_radius import ConsumerGroup, GroupActivity, GroupsSeen
 from brimline.model.reclaim import CleanupRules, ReclaimPolicy, ReclaimTables
@@ -86,7 +88,7 @@ def test_what_goes_away_while_it_is_looked_is_not_planned_for(broker: Watched, s
 def test_the_second_look_sees_what_others_trimmed(broker: Watched, surveyor: Surveyor) -> None:
     survey = surveyor.survey(CEILING, [str(broker.log_dir)])
     broker.log_starts["orders"] = 7 * SEGMENT + 1
-    again = surveyor.again(CEILING, survey)
+    again = surveyor.again(survey)
 
     assert survey.plan.devices[0].outcome is DeviceOutcome.ENOUGH_TAKEN
     assert again.plan.devices[0].outcome is DeviceOutcome.GOING_SUFFICES
@@ -98,7 +100,7 @@ def test_the_second_look_keeps_what_a_leader_does_not_tell(broker: Watched, surv
     survey = surveyor.survey(CEILING, [str(broker.log_dir)])
     broker.leaderless.add("bills")
 
-    again = surveyor.again(CEILING, survey)
+    again = surveyor.again(survey)
 
     assert again.facts.log_starts[BILLS] == 7 * SEGMENT
     assert again.plan.devices[0].taken_segments == 0
@@ -205,3 +207,40 @@ def test_files_that_no_plan_can_be_made_of_are_surveyed_all_the_same(
         surveyor.survey(CEILING, [path])
 
     assert surveyor.inspect(CEILING, [path]).tables.log_dirs == (path,)
+
+
+class Remembered:
+    """A surveyor whose machine was started this moment, and what it files."""
+
+    def __init__(self, broker: Watched, clock: TickingClock, folder: Path) -> None:
+        self.memory = ClockMemory(folder, 1, writes=True, boot=lambda: Boot(id="a", seconds=0.0))
+        self.surveyor = Surveyor(broker, clock, broker.disk, memory=self.memory)
+        self.log_dir = str(broker.log_dir)
+
+    def counts_from(self) -> int | None:
+        self.surveyor.survey(CEILING, [self.log_dir])
+        return self.memory.expected_ms()
+
+
+def test_a_clock_that_jumped_is_doubted_until_another_machine_or_a_person_confirms_it(
+    broker: Watched, clock: TickingClock, tmp_path: Path
+) -> None:
+    now_ms = milliseconds(clock.now())
+    yesterday = now_ms - 24 * 3_600_000
+    ClockMemory(tmp_path, 1, writes=True, boot=lambda: Boot(id="a", seconds=0.0)).write(yesterday)
+
+    first, second = Remembered(broker, clock, tmp_path), Remembered(broker, clock, tmp_path)
+    doubted = [first.counts_from(), second.counts_from(), Remembered(broker, clock, tmp_path).counts_from()]
+    first.memory.path.unlink()
+    confirmed = [first.counts_from(), second.counts_from()]
+    first.memory.write(yesterday)
+    broker.second_clock = now_ms
+
+    assert doubted == [approx(yesterday)] * 3
+    assert confirmed == [approx(now_ms)] * 2, "a task of another device hears of it"
+    assert Remembered(broker, clock, tmp_path).counts_from() == approx(now_ms)
+
+
+def approx(time_ms: int) -> object:
+    """A second a look is forgiven."""
+    return pytest.approx(time_ms, abs=10_000)

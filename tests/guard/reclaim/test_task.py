@@ -75,7 +75,7 @@ def test_the_oldest_go_until_the_device_is_under_its_ceiling(broker: SmallBroker
     assert broker.used_percent <= 50
     assert over.last is not None
     assert (over.last.done, over.last.abandoned, over.last.freed_segments) == (2, 0, 5)
-    assert over.totals.freed_bytes == over.last.planned_bytes == over.last.freed_bytes
+    assert over.since_start.freed_bytes == over.last.planned_bytes == over.last.freed_bytes
     assert [len(guarded.said(event)) for event in ("reclaim", "reclaim-over", "reclaim-under-ceiling")] == [1, 1, 1]
 
 

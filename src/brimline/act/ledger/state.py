@@ -100,18 +100,6 @@ class Pause:
     reason: str
     since: datetime
     sequence: int
-    broker: BrokerId | None = None
-    """Whose guard is paused, where it is another one's."""
-
-    @property
-    def who(self) -> str:
-        return self.by if self.broker is None else f"{self.by} on broker {self.broker}"
-
-    @property
-    def ends_by(self) -> str:
-        """What to do, to a sentence."""
-        where = "" if self.broker is None else f" on broker {self.broker}"
-        return f" (resume: brimline reclaim resume{where})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

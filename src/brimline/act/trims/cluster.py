@@ -19,7 +19,8 @@ _PATIENCE = timedelta(seconds=10)
 _FOLLOWERS_MAY_TAKE = timedelta(seconds=5)
 """How long a leader waits for the followers before it answers. They follow without that, too."""
 _CLEANUP_POLICY = "cleanup.policy"
-_TIERED = "remote.storage.enable"
+_TIERED, _COPY_DISABLED = "remote.storage.enable", "remote.log.copy.disable"
+_KEYS = (_CLEANUP_POLICY, _TIERED, _COPY_DISABLED)
 
 Offsets: TypeAlias = Mapping[TopicPartition, Offset | Failure | None]
 
@@ -37,7 +38,7 @@ class TrimCluster(Reconnecting):
         with self.connected() as connection:
             deadline = Deadline(_PATIENCE)
             topics = describe_topics(connection, names, deadline)
-            configs = describe_topic_configs(connection, names, [_CLEANUP_POLICY, _TIERED], deadline.renewed())
+            configs = describe_topic_configs(connection, names, _KEYS, deadline.renewed())
             leaders = {p: leader for p in partitions if (leader := _leader(p, topics)) is not None}
             starts = list_offsets(connection, leaders, OffsetSpec.EARLIEST, deadline.renewed())
             ends = list_offsets(connection, leaders, OffsetSpec.LATEST, deadline.renewed())
@@ -102,7 +103,7 @@ def _now(
         log_start=log_start,
         high_watermark=high_watermark,
         cleanup_policy=config.get(_CLEANUP_POLICY) or "",
-        is_tiered=config.get(_TIERED) == "true",
+        is_tiered=config.get(_TIERED) == "true" and config.get(_COPY_DISABLED) != "true",  # that was planned as empty
         last_stable=last_stable,
     )
 

@@ -28,8 +28,8 @@ that has a replica.
 Runs on the broker's host. Without --apply it changes nothing and can run at any time, beside a guard too.
 
 acts:
-  pause     stop all cycles of this broker, the guard's and those by hand, until resume; guards of other brokers with a
-            replica in common pause too (brimline.reclaim.brakes)
+  pause     stop all cycles of this broker, the guard's and those by hand, until resume. It says on which other brokers
+            it does not count: their guards may delete from the same partitions
   resume    end the pause; both are recorded in the ledger"""
 EPILOG = """\
 examples:
@@ -46,6 +46,7 @@ examples:
   brimline reclaim --config /etc/kafka/server.properties --output json | jq '.about.groups[].group'
       the consumer groups that would lose records
   brimline reclaim pause --config /etc/kafka/server.properties --reason "replay of orders, CHG-1042"
+      --guard http://broker2:9827 --guard http://broker3:9827 asks these whether they are paused as well
   brimline reclaim resume --config /etc/kafka/server.properties
 
 exit codes:
@@ -96,6 +97,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[Parser]") -> None:
         action="store_true",
         help="with --apply: end when the leaders have answered, do not wait for the space",
     )
+    add(
+        "--guard",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="with pause: address of another broker's guard, asked whether it is paused too; may be repeated (default: "
+        "brimline.guards)",
+    )
     add("--reason", metavar="TEXT", help="with pause or resume: why, for the record")
     add(
         "--output",
@@ -117,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     if args.act is not None:
         from brimline.cli.reclaim.pause import pause, resume
 
-        return pause(config, args.reason) if args.act == _PAUSE else resume(config, args.reason)
+        return pause(config, args.reason, args.guard) if args.act == _PAUSE else resume(config, args.reason)
     wanted = _wanted(args, config)
     return _apply(args, config, wanted) if args.apply else _show(args, config, wanted)
 
@@ -131,6 +140,8 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise BadInput(f"{args.act} applies to all cycles of this broker: remove {given[0]}")
     if args.act is None and args.reason is not None:
         raise BadInput("--reason is for pause and resume")
+    if args.act != _PAUSE and args.guard:
+        raise BadInput("--guard is for pause")
     if args.plan is not None and {"--log-dir", "--device"}.intersection(given):
         raise BadInput("the plan names its volumes: remove --log-dir and --device")
     for option in ("--yes", "--no-wait"):
@@ -204,7 +215,7 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
     from brimline.cli.reclaim.table import write_reclaim_table
     from brimline.cli.shared.exit_codes import ExitCode
     from brimline.cli.shared.output import writing_to
-    from brimline.guard.reclaim.hand import HandCycles, refuse_while_others_pause
+    from brimline.guard.reclaim.hand import HandCycles
     from brimline.service.clock import SystemClock
 
     if not args.yes:
@@ -213,7 +224,6 @@ def _apply(args: argparse.Namespace, config: "GuardConfig", wanted: "Wanted") ->
     with closing(HandCycles(config, SystemClock(), by)) as cycles:
         cycles.refuse_while_paused()
         shown = _looked(config, wanted)
-        refuse_while_others_pause(shown.peers)
         left_behind = cycles.left_behind(shown)
         if args.output == "table":
             with writing_to(sys.stdout, utf_8=False) as out:

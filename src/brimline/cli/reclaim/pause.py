@@ -3,6 +3,7 @@ batch. The file is first to come and last to go."""
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -13,21 +14,22 @@ from brimline.act.ledger.state import Pause
 from brimline.cli.fence import who
 from brimline.cli.shared.exit_codes import ExitCode
 from brimline.cli.shared.output import writing_to
-from brimline.documents.guard_note import NoteRefused
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.reclaim.note import current_note, is_shared, not_told
+from brimline.guard.reclaim.others import ask_others
 from brimline.model import BadInput, ObservationFailed, counted
 from brimline.service.clock import SystemClock
 from brimline.service.durable_files import NotRecorded
-from brimline.settings import keys
 from brimline.settings.config import GuardConfig
 
 _PATIENCE = timedelta(seconds=5)
 _NO_REASON = "no reason given"
 
 
-def pause(config: GuardConfig, reason: str | None) -> int:
-    """Raises ``NotRecorded``: then nothing is paused. It is although the ledger cannot be written."""
+def pause(config: GuardConfig, reason: str | None, guards: Sequence[str] = ()) -> int:
+    """``guards``: those to ask whether they are paused as well; none: those of the file.
+
+    Raises ``NotRecorded``: then nothing is paused. It is although the ledger cannot be written.
+    """
     by, why = who(os.environ), _one_line(reason)
     with closing(_ledger(config)) as ledger, writing_to(sys.stdout, utf_8=False) as out:
         before = _known_pause(ledger)
@@ -48,7 +50,8 @@ def pause(config: GuardConfig, reason: str | None) -> int:
         out.write("ceilings are not held until it is resumed:\n")
         out.write(f"  brimline reclaim resume --config {config.path}\n")
         out.flush()
-        out.write(_told_to_others(config, ledger.pause, "pause too, from their next cycle or batch"))
+        for line in _where_else(config, guards):
+            out.write(f"{line}\n")
     return ExitCode.DONE
 
 
@@ -63,24 +66,27 @@ def resume(config: GuardConfig, reason: str | None) -> int:
         ledger.append(Resumed(by=by, reason=why))
         ledger.pause_file.remove()
         out.write(f"reclaim resumed; it was paused by {before.by} since {before.since:%Y-%m-%d %H:%M:%S} UTC\n")
-        out.flush()
-        out.write(_told_to_others(config, None, "resume too, with their next cycle"))
     return ExitCode.DONE
 
 
-def _told_to_others(config: GuardConfig, pause: Pause | None, what_they_do: str) -> str:
-    """The guard tells them too, as soon as it sees the file: this is for one that does not run, and for the reader."""
-    if not config.has_ceiling:
-        return ""
-    if not is_shared(config.reclaim_policy):
-        return f"only on this broker: {keys.RECLAIM_BRAKES.name} is {keys.OWN}\n"
+def _where_else(config: GuardConfig, guards: Sequence[str]) -> Iterator[str]:
+    """Whose guards go on: a trim by any of them shrinks this broker's replicas, too."""
     client = BrokerClient(replace(config.admin, api_timeout=_PATIENCE), config.node_id, SystemClock())
     try:
         with closing(client):
-            is_told = client.leave_guard_note(current_note(config.reclaim_policy, pause, SystemClock().now()))
-    except (ObservationFailed, NoteRefused) as error:
-        return f"{not_told(str(error))}; to pause them too, run it on their brokers\n"
-    return f"guards of brokers with a replica in common {what_they_do}\n" if is_told else ""
+            holders = client.replica_holders()
+    except ObservationFailed as error:
+        yield f"on which brokers it does not count is unknown, because the cluster does not answer: {error}"
+        return
+    for broker, other in ask_others(config, holders, guards).items():
+        if isinstance(other, str):
+            yield f"unknown whether broker {broker} is paused, take it for no: {other}"
+        elif other is None:
+            yield f"broker {broker} deletes nothing: it has no ceiling"
+        elif other.paused is not None:
+            yield f"broker {broker} is paused as well, by {other.paused.by}: {other.paused.reason}"
+        else:
+            yield f"does not count on broker {broker}, which may delete from the same partitions: run it there too"
 
 
 def _known_pause(ledger: Ledger) -> Pause | None:

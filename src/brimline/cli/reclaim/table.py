@@ -195,8 +195,8 @@ class _Table:
             )
         elif planned.outcome is DeviceOutcome.NO_CURE:
             self._say(
-                f"{self._glyphs.cross} deleting cannot reach its ceiling of {device.facts.policy.ceiling_percent} "
-                "%: only enough is deleted to stay below its fence",
+                f"{self._glyphs.cross} what is not Kafka's is above its ceiling of "
+                f"{device.facts.policy.ceiling_percent} %: only enough is deleted to stay below its fence",
                 "red",
             )
         elif planned.outcome is DeviceOutcome.BRAKES_YIELD:

@@ -23,6 +23,9 @@ of them plus the time that has passed here. So a clock that jumps ahead makes no
 started or after. What it costs: after a long silence, or a correction of a clock that was behind, more stays than has
 to, until new records come or the guard is restarted.
 
+A guard that starts does not begin with a time that the clock has jumped to since a guard looked last (``begins_at``):
+records that the broker gave its own time, which is this machine's, would agree with it.
+
 Records of Kafka's own topics say nothing: the broker gives them its own time, which is this machine's.
 """
 
@@ -97,6 +100,8 @@ def written_per_second(tables: ReclaimTables, device: int, window_ms: int = AN_H
 _FORGIVEN_MS = 1000
 _FORGIVEN_DRIFT = 1000
 """One part in so many: twice what a clock may be slewed by."""
+_MAY_DIFFER_MS = 60_000
+"""So much two good clocks may, and the way between them."""
 _KAFKAS_OWN = "__"
 
 
@@ -119,6 +124,19 @@ class BelievedTime:
         before = None if self.at_ms is None else self.at_ms + passed
         known = [each for each in (before, newest_ms) if each is not None]
         return BelievedTime(steady_ms=steady, seconds=seconds, at_ms=min(steady, max(known)) if known else None)
+
+
+def begins_at(now_ms: int, expected_ms: int | None, second_ms: int | None) -> int:
+    """From when a guard that was just started counts: the clock's time, unless it is ahead of what is known of it.
+
+    ``expected_ms``: what it should say, as far as a guard here remembers. ``second_ms``: the clock of another machine.
+    With neither, the clock is believed.
+    """
+    if expected_ms is not None and now_ms <= expected_ms + _FORGIVEN_MS:
+        return now_ms
+    if second_ms is not None:
+        return now_ms if now_ms <= second_ms + _MAY_DIFFER_MS else min(now_ms, max(second_ms, expected_ms or 0))
+    return now_ms if expected_ms is None else expected_ms
 
 
 def newest_record_ms(tables: ReclaimTables) -> int | None:

@@ -1,4 +1,4 @@
-"""The strictest of the guards' brakes: a trim is a partition's, so whoever holds a replica of it may keep its records.
+"""The brakes that are about records, of one guard beside those of another: a trim is a partition's, on every broker.
 
 **Invariant.** Others can only add: nothing goes by a merged policy that the own one keeps. The ceiling, the limits of a
 cycle and what is done on a full disk stay the own ones, for they are about a disk and not about records.
@@ -34,9 +34,26 @@ class Brakes:
             except (re.error, OverflowError, RecursionError) as error:
                 raise ValueError(f"{pattern!r:.80} is not a regular expression") from error
 
+    def lacks(self, other: "Brakes") -> list[str]:
+        """What ``other`` keeps and these do not, as a properties file would say it."""
+        merged = strictest(ReclaimPolicy(**{each.name: getattr(self, each.name) for each in fields(self)}), [other])
+        return [
+            f"brimline.reclaim.{_key(each.name)}={_shown(getattr(merged, each.name))}"
+            for each in fields(self)
+            if getattr(merged, each.name) != getattr(self, each.name)
+        ]
+
     @classmethod
     def of(cls, policy: ReclaimPolicy) -> "Brakes":
         return cls(**{each.name: getattr(policy, each.name) for each in fields(cls)})
+
+
+def _key(name: str) -> str:
+    return name.replace("spares", "protect").replace("for_ever", "forever").replace("_", ".")
+
+
+def _shown(value: object) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value).lower()
 
 
 def is_quick(pattern: str) -> bool:

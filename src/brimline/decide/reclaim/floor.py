@@ -64,7 +64,8 @@ _CURES = {
     FloorKind.COMPACTED: "compact more often (min.cleanable.dirty.ratio), or write tombstones",
     FloorKind.FOR_EVER: "set retention.ms or retention.bytes on topics whose records may be deleted",
     FloorKind.NO_CLEANUP: "set cleanup.policy=delete where records may be deleted",
-    FloorKind.TIERED: "lower local.retention.ms or local.retention.bytes",
+    FloorKind.TIERED: "lower local.retention.ms or local.retention.bytes; with remote.log.copy.disable=true "
+    "retention.ms or retention.bytes",
     FloorKind.MOVING: "ends with the move",
     FloorKind.UNCERTAIN: "temporary, unless a permission is missing: look again",
     FloorKind.FUTURE: "ends with the move to this log dir",

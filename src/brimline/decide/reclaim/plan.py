@@ -14,8 +14,8 @@ taken, and no more of them than it must:
 - The plan takes in this order, and stops as soon as what is taken reaches the excess: without the last one it would
   not. Bytes are allocated blocks, which is what comes back. The limit of a cycle is never passed: what does not fit
   into it ends the plan.
-- *What deleting cannot cure* (``only_curable``): where all that may go would not meet the ceiling, a plan takes no more
-  than keeps the device below its fence.
+- *What deleting cannot cure* (``only_curable``): where what is not Kafka's is above the ceiling by itself, a plan takes
+  no more than keeps the device below its fence. Else all that may go goes, though it may not be enough.
 - *On the last reserve* (``DeviceFacts.reserve_bytes``), where nothing refuses writes, minimum age and limit of a cycle
   yield if they keep a plan from freeing it: then as much goes as makes two of it, and not more.
 - Never taken: the active segment, what ends above the high watermark or the first open transaction, what the brakes
@@ -105,7 +105,7 @@ def write_outcomes(outcomes: LogOutcomes, runs: LogRuns, taking: Taking) -> None
     outcomes.taken_segments[rows] = taking.taken
     outcomes.taken_bytes[rows] = columns.allocated(going, going + taking.taken)
     outcomes.local_retention_bytes[rows] = runs.local_retention_bytes
-    outcomes.hung_bytes[rows] = _hung_bytes(runs)
+    outcomes.blocked_bytes[rows] = _blocked_bytes(runs)
     for name in _NOT_KNOWN:
         getattr(outcomes, name)[rows] = -1
     trimmed = np.flatnonzero(taking.taken)
@@ -126,7 +126,6 @@ def device_plans(runs: LogRuns, taking: Taking) -> Iterator[DevicePlan]:
         "taken_bytes": columns.allocated(going, going + taking.taken),
         "taken_segments": taking.taken,
         "local_retention_bytes": runs.local_retention_bytes,
-        "hung_bytes": _hung_bytes(runs),
         "wanted_bytes": columns.allocated(going, going + taking.taken + taking.held_back),
     }
     figures = zip(*map(columns.by_device, of_logs.values()), strict=True)
@@ -143,10 +142,10 @@ def device_plans(runs: LogRuns, taking: Taking) -> Iterator[DevicePlan]:
         )
 
 
-def _hung_bytes(runs: LogRuns) -> Int64Column:
-    if runs.hung is runs.stable:  # nobody spares transactions
-        return np.zeros_like(runs.hung)
-    kept = runs.columns.allocated(runs.stable, runs.hung)
+def _blocked_bytes(runs: LogRuns) -> Int64Column:
+    if runs.stable is runs.below_watermark:  # nobody spares transactions
+        return np.zeros_like(runs.stable)
+    kept = runs.columns.allocated(runs.stable, runs.below_watermark)
     return np.where(runs.is_current & (runs.standing == ReclaimReason.CANDIDATE), kept, 0)
 
 

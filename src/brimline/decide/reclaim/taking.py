@@ -13,7 +13,7 @@ from brimline.decide.reclaim import kernel
 from brimline.decide.reclaim.device import DeviceColumns
 from brimline.decide.reclaim.rules import GoingRuns, TopicColumns, beyond_bytes, going_runs
 from brimline.model import Bytes
-from brimline.model.reclaim import HANGING_MS, DeviceFacts, ReclaimPolicy, Views
+from brimline.model.reclaim import DeviceFacts, ReclaimPolicy, Views
 from brimline.model.reclaim_plan import DeviceOutcome, Going, ReclaimReason
 from brimline.model.scan import BoolColumn, FolderKind, Int64Column, UInt8Column
 
@@ -38,10 +38,8 @@ class LogRuns:
     """From the one before to here ``min_retention_bytes`` keeps them."""
     stable: Int64Column
     """From the one before to here ``min_retention_ms`` keeps them."""
-    hung: Int64Column
-    """From the one before to here a hanging transaction keeps them."""
     below_watermark: Int64Column
-    """From ``stable`` to here an open transaction keeps them."""
+    """From the one before to here an open transaction keeps them."""
     closed: Int64Column
     """From the one before to here they end above the high watermark; what follows is active."""
     key: Int64Column
@@ -62,10 +60,9 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = Fals
     going = going_runs(columns, topics)
     closed = np.maximum(columns.closed, going.until)
     below_watermark = np.maximum(columns.below_high_watermark, going.until)
-    stable = hung = below_watermark
+    stable = below_watermark
     if np.any(spares):
         stable = np.where(spares, np.clip(columns.stable, going.until, below_watermark), below_watermark)
-        hung = np.clip(_older_than(columns, key, columns.now_ms - HANGING_MS), stable, below_watermark)
     old_enough = np.clip(stable if yields else _old_enough(columns, key), going.until, stable)
     beyond_minimum = np.where(standing == ReclaimReason.CANDIDATE, _beyond_minimum(columns), 0)
     return LogRuns(
@@ -75,7 +72,6 @@ def runs_of(columns: DeviceColumns, topics: TopicColumns, *, yields: bool = Fals
         removable=np.clip(beyond_minimum, going.until, old_enough),
         old_enough=old_enough,
         stable=stable,
-        hung=hung,
         below_watermark=below_watermark,
         closed=closed,
         key=key,
@@ -174,8 +170,11 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
     columns = runs.columns
     taken, needed = (np.zeros(len(columns.logs), dtype=np.int64) for _ in range(2))
     removables = columns.by_device(columns.allocated(runs.going.until, runs.removable))
+    kafkas = columns.by_device(_kafkas_bytes(columns))
     devices = []
-    for facts, logs, going, removable in zip(columns.devices, columns.logs_of, _going(runs), removables, strict=True):
+    for facts, logs, going, removable, own in zip(
+        columns.devices, columns.logs_of, _going(runs), removables, kafkas, strict=True
+    ):
         over = _over(facts)
         excess = None if over is None else max(over - going.total, 0)
         if over is None or not excess:
@@ -184,7 +183,7 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
             taken[logs], needed[logs] = _oldest(runs, facts, logs, for_reserve, is_limited=False)
             outcome = DeviceOutcome.BRAKES_YIELD if taken[logs].any() else DeviceOutcome.FLOOR_REACHED
         else:
-            wanted = _curable(facts, going, removable, excess)
+            wanted = _curable(facts, going, own, excess)
             taken[logs], needed[logs] = _oldest(runs, facts, logs, wanted)
             if (taken[logs] < needed[logs]).any():
                 outcome = DeviceOutcome.CYCLE_LIMIT
@@ -197,13 +196,24 @@ def taking_from(runs: LogRuns, for_reserve: int = 0) -> Taking:
     return Taking(devices=devices, taken=taken, held_back=needed - taken)
 
 
-def _curable(facts: DeviceFacts, going: Going, removable: int, excess: int) -> int:
-    """The excess; or, where all that may go is too little to meet the ceiling, what is beyond the fence."""
-    if not facts.policy.only_curable or removable >= excess:
+def _curable(facts: DeviceFacts, going: Going, kafkas: int, excess: int) -> int:
+    """The excess; or, where what is not Kafka's is above the ceiling by itself, what is beyond the fence.
+
+    What Kafka has and may not go (fresh records, active segments, protected topics) is no reason to let the rest stay.
+    """
+    used, limit, fence = facts.used_bytes, facts.limit_bytes, facts.fence_bytes
+    assert used is not None
+    assert limit is not None
+    assert fence is not None
+    if not facts.policy.only_curable or used - kafkas <= limit:
         return excess
-    assert facts.used_bytes is not None
-    assert facts.fence_bytes is not None
-    return min(max(facts.used_bytes - going.total - facts.fence_bytes, 0), excess)
+    return min(max(used - going.total - fence, 0), excess)
+
+
+def _kafkas_bytes(columns: DeviceColumns) -> Int64Column:
+    """Of every folder: what is not somebody else's."""
+    logs = columns.logs
+    return np.where(logs.kind == FolderKind.FOREIGN, 0, folder_bytes(columns) - logs.foreign_bytes)
 
 
 def short_of_reserve(facts: DeviceFacts, going: Going, taken_bytes: int) -> int:

@@ -9,6 +9,7 @@ from brimline.act.ledger.entries import BallastAct
 from brimline.act.ledger.ledger import Ledger
 from brimline.decide.ballast import BallastDecision
 from brimline.disks.task import DiskReport
+from brimline.documents.codec import like
 from brimline.documents.guard_state import BallastDocument, BallastsDocument
 from brimline.guard.ballast.findings import explain_ballast, explain_ledger
 from brimline.guard.ballast.task import BallastStatus, BallastTask
@@ -76,14 +77,11 @@ def ballast_document(statuses: Sequence[BallastStatus], wanted: Bytes) -> Ballas
     return BallastsDocument(
         wanted_bytes=wanted,
         volumes=tuple(
-            BallastDocument(
-                device=status.device,
-                path=status.path,
+            like(
+                BallastDocument,
+                status,
                 bytes=status.size,
                 in_place=status.is_in_place,
-                releases=status.releases,
-                unrecorded=status.unrecorded,
-                failure=status.failure,
                 does=ballast_sentence(status),
             )
             for status in told

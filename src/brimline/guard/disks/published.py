@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from brimline.decide.disk_state import DiskState
 from brimline.disks.sentences import would_do
 from brimline.disks.task import DiskReport, VolumeStatus
+from brimline.documents.codec import like
 from brimline.documents.guard_state import FailureDocument, VolumeDocument
 from brimline.metrics import catalogue
 from brimline.metrics.metric import LabelValues, MetricFamily
@@ -96,17 +97,12 @@ def _or_infinite(value: float | None) -> float:
 def _volume(volume: VolumeStatus, mount_points: Mapping[str, str], *, enforced: bool) -> VolumeDocument:
     reading = volume.reading
     known = reading.total_bytes is not None and reading.usable_bytes is not None
-    return VolumeDocument(
-        device=reading.device,
+    return like(
+        VolumeDocument,
+        reading,
         mount_point=mount_points.get(reading.device),
-        log_dirs=volume.log_dirs,
         state=volume.state.value,
         breaches=tuple(breach.value for breach in volume.breaches),
-        total_bytes=reading.total_bytes,
-        usable_bytes=reading.usable_bytes,
-        reserved_bytes=reading.reserved_bytes,
-        total_files=reading.total_files,
-        usable_files=reading.usable_files,
         reserve_bytes=volume.limits.reserve,
         fewest_files=volume.limits.min_free_files,
         offline=tuple(sorted(volume.offline)),
@@ -115,7 +111,6 @@ def _volume(volume: VolumeStatus, mount_points: Mapping[str, str], *, enforced: 
         fill_rate_bytes_per_second=None if volume.fill_rate is None else round(volume.fill_rate, 1),
         seconds_to_limit=None if volume.seconds_left is None else round(volume.seconds_left, 1),
         next_look_seconds=round(volume.next_look, 3),
-        observed_at=reading.observed_at,
         failure=FailureDocument.of(reading.failure),
         would_do=tuple(would_do(volume, enforced=enforced)),
     )

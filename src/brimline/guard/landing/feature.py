@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 
+from brimline.documents.codec import like
 from brimline.documents.guard_state import LandingDocument, SpoolDocument
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.feature import Core, Feature
@@ -24,17 +25,15 @@ def landing_document(report: LandingReport | None, uri: str, seconds: float) -> 
     """``None`` where no snapshots are wanted."""
     if report is None:
         return None
-    return LandingDocument(
+    return like(
+        LandingDocument,
+        report,
         uri=without_login(uri),
         last=report.name,
         last_bytes=report.bytes,
         last_seconds=None if report.took is None else round(report.took, 3),
         age_seconds=None if report.landed is None else round(seconds - report.landed, 3),
-        sent=report.sent,
-        failed=report.failed,
-        dropped=report.dropped,
         spool=SpoolDocument(snapshots=report.waiting, bytes=report.waiting_bytes),
-        failure=report.failure,
     )
 
 

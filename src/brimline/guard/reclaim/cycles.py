@@ -13,7 +13,8 @@ from brimline.act.ledger.ledger import Ledger
 from brimline.act.ledger.state import CycleRecord
 from brimline.act.trims.rules import Left, TrimPace
 from brimline.act.trims.trims import TrimExecutor, TrimmedCluster
-from brimline.guard.reclaim.report import CycleFigures, Totals, figures_of
+from brimline.documents.guard_state import SinceStart
+from brimline.guard.reclaim.report import CycleFigures, figures_of
 from brimline.guard.reclaim.words import ReclaimNews
 
 LEFT_BEHIND = "its planner has ended; what is still needed is planned again"
@@ -44,7 +45,7 @@ class ReclaimCycles:
         self._ours: set[CycleId] = set()
         self._newest: CycleId | None = None
         self.last: CycleFigures | None = None
-        self.totals = Totals()
+        self.totals = SinceStart()
 
     def __len__(self) -> int:
         return len(self._under_way)
@@ -120,9 +121,9 @@ class ReclaimCycles:
         self.last = figures
         self.totals = replace(
             self.totals,
-            done=self.totals.done + figures.done,
-            abandoned=self.totals.abandoned + figures.abandoned,
-            withdrawn=self.totals.withdrawn + figures.withdrawn,
+            trims_done=self.totals.trims_done + figures.done,
+            trims_abandoned=self.totals.trims_abandoned + figures.abandoned,
+            trims_withdrawn=self.totals.trims_withdrawn + figures.withdrawn,
             freed_bytes=self.totals.freed_bytes + figures.freed_bytes,
             freed_segments=self.totals.freed_segments + figures.freed_segments,
         )

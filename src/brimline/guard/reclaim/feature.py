@@ -10,20 +10,20 @@ from brimline.act.ledger.ledger import Ledger, PauseFile
 from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.cluster import TrimCluster
 from brimline.act.trims.files import files_left
+from brimline.decide.reclaim.brakes import Brakes
 from brimline.disks.task import DiskReport
-from brimline.documents.notices import Weight
+from brimline.documents.notices import Notice, Weight
 from brimline.guard.broker_client import BrokerClient
 from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.reclaim.findings import (
+    TOPIC,
     changed_defaults,
     explain_ceiling,
-    explain_peers,
     explain_rights,
     explain_survey,
     reclaim_finding,
 )
-from brimline.guard.reclaim.note import NotePoster, is_shared
-from brimline.guard.reclaim.peers import holders
+from brimline.guard.reclaim.others import ask_others, compare
 from brimline.guard.reclaim.published import reclaim_ages, reclaim_document, reclaim_families
 from brimline.guard.reclaim.report import ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
@@ -35,24 +35,25 @@ from brimline.metrics import catalogue
 from brimline.model import ObservationFailed, TopicPartition
 from brimline.model.blast_radius import GroupsSeen
 from brimline.observe.client.connection import Connection
-from brimline.observe.cluster.group_notes import Note
 from brimline.observe.cluster.topics import may_delete_records
+from brimline.service.clock import Clock
 from brimline.service.worker import Worker
 from brimline.settings.config import GuardConfig
 
 _PATIENCE_FOR_RIGHTS = timedelta(seconds=10)
 _PATIENCE_FOR_GROUPS = timedelta(seconds=5)
 """Whom it hits is told as far as it is known by then: the disk fills meanwhile."""
+_COMPARED_EVERY = 900.0
 
 
 class Reclaims(Feature):
     def __init__(self, core: Core) -> None:
         super().__init__(core)
         self._tasks: list[ReclaimTask] = []
-        self._poster = _poster(core)
+        self._others: Sequence[Notice] = ()
         self.workers = [
             *(self._worker(path) for path in core.config.broker.log_dirs),
-            Worker("brakes for other guards", self._poster.step),
+            Worker("brakes of other guards", self._compare),
         ]
 
     @property
@@ -69,8 +70,18 @@ class Reclaims(Feature):
             task.decided(disks)
 
     def document(self, seconds: float) -> Mapping[str, object]:
-        not_told = [self._poster.problem] if self._poster.problem is not None else []
-        return {"reclaim": reclaim_document(self.reports, self._settings(), seconds, not_told)}
+        return {"reclaim": reclaim_document(self.reports, self._settings(), seconds)}
+
+    def notices(self) -> Sequence[Notice]:
+        return self._others
+
+    def _compare(self) -> float:
+        config = self.core.config
+        try:
+            self._others = tuple(_compared(config, self.core.clock)) if config.has_ceiling else ()
+        except ObservationFailed:  # whoever plans says it
+            self._others = ()
+        return _COMPARED_EVERY
 
     def _settings(self) -> ReclaimSettings:
         return ReclaimSettings.of(self.core.config)
@@ -111,16 +122,17 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
     config = looked.config
     client = BrokerClient(config.admin, config.node_id, looked.clock)
     try:
-        survey = Surveyor(client, looked.clock).survey(config.reclaim_policy, looked.readable)
-        own = _own_note(client, config) if is_shared(survey.own) and holders(survey.facts) else None
+        surveyor = Surveyor.of(config, client, looked.clock, writes=False)
+        survey = surveyor.survey(config.reclaim_policy, looked.readable)
+        apart = list(_compared(config, looked.clock))
     except ObservationFailed as error:
         yield reclaim_finding(Weight.PROBLEM, f"what reclaim would do is unknown: {error.failure}")
         return
     finally:
         client.close()
     yield from explain_survey(config, survey)
-    if own is not None:
-        yield from explain_peers(survey, own, looked.clock.now())
+    yield from (reclaim_finding(Weight.WARNING, sentence) for sentence in survey.brakes)
+    yield from (Finding.of(notice, TOPIC) for notice in apart)
     try:
         with closing(Connection(config.admin)) as connection:
             may_delete = may_delete_records(connection, survey.facts.topics, _PATIENCE_FOR_RIGHTS)
@@ -131,23 +143,19 @@ def _first_cycle(looked: Looked) -> Iterator[Finding]:
     yield from explain_rights(config, survey, may_delete)
 
 
-def _own_note(client: BrokerClient, config: GuardConfig) -> Note:
-    """As others would read it; empty where there is none."""
-    return client.guard_notes([config.node_id], waits=False)[config.node_id] or ""
-
-
-def _poster(core: Core) -> NotePoster:
-    config = core.config
-    client = BrokerClient(config.admin, config.node_id, core.clock)
-    ledger = Ledger(config.state_dir, config.node_id, core.clock.now)
-    return NotePoster(lambda: core.config.reclaim_policy, ledger, client.leave_guard_note, core.clock)
+def _compared(config: GuardConfig, clock: Clock) -> Iterator[Notice]:
+    """Raises ``ObservationFailed``."""
+    with closing(BrokerClient(config.admin, config.node_id, clock)) as client:
+        holders = client.replica_holders()
+    is_paused = PauseFile(config.state_dir, config.node_id).read() is not None
+    return compare(Brakes.of(config.reclaim_policy), is_paused=is_paused, others=ask_others(config, holders))
 
 
 def _parts(path: str, core: Core) -> ReclaimParts:
     config, clock = core.config, core.clock
     client = BrokerClient(config.admin, config.node_id, clock)
     cluster = TrimCluster(config.admin)
-    surveyor = Surveyor(client, clock)
+    surveyor = Surveyor.of(config, client, clock, writes=True)
     cluster.spares_transactions = lambda: (surveyor.policy or core.config.reclaim_policy).spares_transactions
 
     def groups(partitions: Collection[TopicPartition]) -> GroupsSeen:

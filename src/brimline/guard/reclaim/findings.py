@@ -7,7 +7,6 @@ too late if it is found out by what happens. So each is a finding, with what wou
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from brimline.act.ledger.entries import PlannedTrim
 from brimline.decide.disk_state import DiskLimits
@@ -16,16 +15,13 @@ from brimline.decide.reclaim.floor import ALWAYS_NAMED, Floor, FloorKind, FloorP
 from brimline.decide.reclaim.holding import HoldRules
 from brimline.disks.sentences import named_log_dirs
 from brimline.disks.task import DiskReport
-from brimline.documents.guard_note import NoteRefused, read_note
 from brimline.documents.notices import Weight
 from brimline.guard.feature import Finding
-from brimline.guard.reclaim.note import RENEWED_EVERY, current_note, not_told
 from brimline.guard.reclaim.settings import ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.guard.reclaim.trims import planned_trims
-from brimline.guard.reclaim.words import pause_sentence
-from brimline.model import Bytes, Failure, counted, human_bytes, human_percent, human_span
-from brimline.model.reclaim import HANGING_MS, DeviceFacts, ReclaimPolicy, Views
+from brimline.model import Bytes, counted, human_bytes, human_percent, human_span
+from brimline.model.reclaim import DeviceFacts, Views
 from brimline.model.reclaim_plan import DeviceOutcome, ReclaimReason
 from brimline.settings import keys
 from brimline.settings.config import GuardConfig
@@ -49,7 +45,7 @@ _OUTCOMES = {
     "brimline.reclaim.max.bytes.per.cycle)",
     DeviceOutcome.BRAKES_YIELD: "the disk is down to its last reserve and nothing refuses writes: minimum retention "
     "and the limit of a cycle are overridden",
-    DeviceOutcome.NO_CURE: "deleting cannot reach its ceiling: only enough is deleted to stay below its fence",
+    DeviceOutcome.NO_CURE: "what is not Kafka's is above its ceiling: only enough is deleted to stay below its fence",
     DeviceOutcome.FLOOR_REACHED: "it stays above its ceiling: nothing more is removable",
 }
 
@@ -121,41 +117,6 @@ def explain_rights(config: GuardConfig, survey: ReclaimSurvey, may_delete: Mappi
     elif candidates and candidates <= set(may_delete):
         yield reclaim_finding(
             Weight.FINE, f"this principal may delete records of all {counted(len(candidates), 'topic')}"
-        )
-
-
-def explain_peers(survey: ReclaimSurvey, own: str | Failure, now: datetime) -> Iterator[Finding]:
-    """``own``: this broker's note for other guards, as it stands in Kafka; empty where there is none."""
-    peers, unknown = survey.peers, list(survey.peers.unknown)
-    if peers.pause is not None:
-        yield reclaim_finding(Weight.WARNING, f"{pause_sentence(peers.pause)}: nothing is deleted here until then")
-    for sentence in peers.sentences(survey.own):
-        yield reclaim_finding(Weight.WARNING if sentence in unknown else Weight.NOTE, sentence)
-    yield from _own_note(survey.own, own, now)
-
-
-def _own_note(policy: ReclaimPolicy, own: str | Failure, now: datetime) -> Iterator[Finding]:
-    try:
-        current_note(policy, None, now)
-    except NoteRefused as error:
-        yield reclaim_finding(Weight.WARNING, not_told(str(error)))
-        return
-    if isinstance(own, Failure):
-        yield reclaim_finding(Weight.WARNING, not_told(str(own)))
-        return
-    try:
-        is_told = (now - read_note(own).written_at).total_seconds() < 2 * RENEWED_EVERY
-    except ValueError:
-        is_told = False
-    if is_told:
-        yield reclaim_finding(Weight.FINE, "guards of other replicas know this broker's brakes")
-    else:
-        yield reclaim_finding(
-            Weight.NOTE,
-            not_told(
-                "no guard has published its brakes in the last hours; a running guard does if it has READ on the "
-                "group brimline-guard-NODE and on the topic __consumer_offsets"
-            ),
         )
 
 
@@ -267,20 +228,23 @@ def _floor(floor: Floor) -> Iterator[Finding]:
 
 
 def _hanging(survey: ReclaimSurvey, row: int) -> Iterator[Finding]:
-    tables, hung = survey.tables.tables, survey.plan.logs.hung_bytes
-    rows = [log for log in hung.nonzero()[0].tolist() if tables.logs.device[log] == row]
-    for log in sorted(rows, key=lambda log: -int(hung[log]))[:_NAMED]:
-        partition, begun = tables.topic_partition(log), int(tables.logs.last_stable_offset[log])
-        assert partition is not None
+    hanging = [each for each in survey.hanging if each.row == row]
+    for each in hanging[:_NAMED]:
+        topic, number = each.partition.topic, each.partition.partition
+        how = (
+            "its coordinator knows it: end it at its producer"
+            if each.is_known
+            else "no coordinator knows it, so nobody ends it (kafka-transactions.sh find-hanging names the producer): "
+            f"kafka-transactions.sh --bootstrap-server … abort --topic {topic} --partition {number} --start-offset "
+            f"{each.offset} does"
+        )
         yield reclaim_finding(
             Weight.WARNING,
-            f"{partition}: a transaction has been open at offset {begun} for more than "
-            f"{human_span(HANGING_MS / 1000)} and blocks {human_bytes(int(hung[log]))}; "
-            f"kafka-transactions.sh --bootstrap-server … abort --topic {partition.topic} --partition "
-            f"{partition.partition} --start-offset {begun} ends it (find-hanging names the producer)",
+            f"{each.partition}: a transaction has been open at offset {each.offset} for "
+            f"{human_span(each.open_ms / 1000)} and blocks {human_bytes(each.bytes)}; {how}",
         )
-    if len(rows) > _NAMED:
-        yield reclaim_finding(Weight.WARNING, f"… and {counted(len(rows) - _NAMED, 'more hanging transaction')}")
+    if len(hanging) > _NAMED:
+        yield reclaim_finding(Weight.WARNING, f"… and {counted(len(hanging) - _NAMED, 'more hanging transaction')}")
 
 
 def _cure(part: FloorPart) -> str:

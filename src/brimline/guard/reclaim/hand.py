@@ -16,7 +16,7 @@ from brimline.act.device_lock import DeviceLock
 from brimline.act.ledger.entries import Plan, PlannedTrim
 from brimline.act.ledger.files import LedgerFiles
 from brimline.act.ledger.ledger import Ledger
-from brimline.act.ledger.state import CycleRecord, Pause, TrimPhase, TrimRecord
+from brimline.act.ledger.state import CycleRecord, TrimPhase, TrimRecord
 from brimline.act.plan_file import CeilingFrom
 from brimline.act.seen_settings import SeenFile
 from brimline.act.trims.cluster import TrimCluster
@@ -24,13 +24,12 @@ from brimline.act.trims.files import files_left
 from brimline.act.trims.trims import TrimExecutor
 from brimline.decide.reclaim.holding import Seen
 from brimline.guard.reclaim.cycles import LEFT_BEHIND
-from brimline.guard.reclaim.peers import PeerBrakes
 from brimline.guard.reclaim.preview import Preview, Wanted, broker_client
 from brimline.guard.reclaim.recheck import LeftOut, recheck
 from brimline.guard.reclaim.settings import ReclaimSettings, settings_text
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.guard.reclaim.trims import cycle_plan
-from brimline.guard.reclaim.words import braked, no_longer_needed
+from brimline.guard.reclaim.words import no_longer_needed
 from brimline.model import BrimlineError, Bytes, ObservationFailed
 from brimline.model.blast_radius import BlastRadius
 from brimline.service.clock import Clock
@@ -79,18 +78,25 @@ class HandCycles:
         self._by = by
         self._sleep = sleep
         self._ledger = Ledger(config.state_dir, config.node_id, clock.now)
+        self._client = broker_client(config, clock)
+        self._surveyor = Surveyor.of(config, self._client, clock, writes=True)
 
     @property
     def files(self) -> LedgerFiles:
         return self._ledger.files
 
     def close(self) -> None:
+        self._client.close()
         self._ledger.close()
 
     def refuse_while_paused(self) -> None:
         """Raises ``Refused``, or ``NotRecorded`` when the ledger cannot be used."""
         self._ledger.refresh()
-        _refuse(self._ledger.pause, f"brimline reclaim resume --config {self._config.path}")
+        if (pause := self._ledger.pause) is not None:
+            raise Refused(
+                f"reclaim is paused by {pause.by} since {pause.since:%Y-%m-%d %H:%M:%S} UTC ({pause.reason}): nothing "
+                f"was deleted; brimline reclaim resume --config {self._config.path}"
+            )
 
     def left_behind(self, shown: Preview) -> tuple[CycleRecord, ...]:
         """Cycles in these log dirs that somebody began and nobody has ended. Perhaps somebody is at it."""
@@ -106,18 +112,16 @@ class HandCycles:
         policy = Wanted(plan=shown.filed).policy(self._config.reclaim_policy)
         with ExitStack() as stack:
             ours = self._lock(stack, shown)
-            client = stack.enter_context(closing(broker_client(self._config, self._clock)))
             cluster = stack.enter_context(closing(TrimCluster(self._config.admin)))
-            surveyor = Surveyor(client, self._clock)
+            surveyor = self._surveyor
             survey = surveyor.survey(policy, self._config.broker.log_dirs)
-            refuse_while_others_pause(survey.peers)
-            cluster.spares_transactions = lambda: survey.policy.spares_transactions
+            self.refuse_while_paused()
+            cluster.spares_transactions = lambda: (surveyor.policy or policy).spares_transactions
             still = recheck(shown.trims, survey)
 
             def objection(plan: Plan) -> str | None:
                 try:
-                    now = surveyor.again(policy, survey)
-                    return braked(survey, now) or no_longer_needed(now.device_plan(plan.device))
+                    return no_longer_needed(surveyor.again(survey).device_plan(plan.device))
                 except ObservationFailed as failed:
                     return f"whether it is still needed is unknown: {failed}"
 
@@ -200,20 +204,6 @@ class HandCycles:
             if all(is_enough(trim) for executor in executors for trim in executor.cycle.trims):
                 return None
             self._sleep(min(min(waits, default=_LONGEST_SLEEP), _LONGEST_SLEEP))
-
-
-def refuse_while_others_pause(peers: PeerBrakes) -> None:
-    """Raises ``Refused``."""
-    if (pause := peers.pause) is not None:
-        _refuse(pause, f"brimline reclaim resume on broker {pause.broker} ends it")
-
-
-def _refuse(pause: Pause | None, what_ends_it: str) -> None:
-    if pause is not None:
-        raise Refused(
-            f"reclaim is paused by {pause.who} since {pause.since:%Y-%m-%d %H:%M:%S} UTC ({pause.reason}): nothing "
-            f"was deleted; {what_ends_it}"
-        )
 
 
 def _is_left_behind(_: Plan) -> str:

@@ -6,7 +6,7 @@ The same survey and the same rules as the guard's own cycles. Only looks: nothin
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from brimline import __version__
@@ -15,12 +15,10 @@ from brimline.act.plan_file import CeilingFrom, FiledDevice, FiledPlan
 from brimline.decide.reclaim.floor import Floor
 from brimline.decide.reclaim.summary import Ages, ReasonSum, ages_of, blast_radius, reason_sums, rows_of_heads
 from brimline.guard.broker_client import BrokerClient
-from brimline.guard.reclaim.peers import PeerBrakes
 from brimline.guard.reclaim.recheck import LeftOut, current_logs, recheck, refuse_other_cluster
 from brimline.guard.reclaim.settings import Difference, differences
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.guard.reclaim.trims import doomed_range, planned_trims
-from brimline.guard.reclaim.words import pause_sentence
 from brimline.model import BadInput, BrokerId, Bytes, TopicPartition
 from brimline.model.blast_radius import BlastRadius, GroupsSeen
 from brimline.model.reclaim import CEILING_OFF, DeviceFacts, ReclaimPolicy
@@ -112,20 +110,14 @@ class Preview:
     devices: tuple[DevicePreview, ...]
     radius: BlastRadius
     filed: FiledPlan
-    peers: PeerBrakes = field(default_factory=PeerBrakes)
+    brakes: tuple[str, ...] = ()
+    """What there is to say of those that other brokers' guards left here."""
     left_out: tuple[LeftOut, ...] = ()
     differs: tuple[Difference, ...] = ()
 
     @property
     def trims(self) -> tuple[PlannedTrim, ...]:
         return self.filed.trims
-
-    @property
-    def brakes(self) -> tuple[str, ...]:
-        """What there is to say of those of the guards of other replicas."""
-        pause = self.peers.pause
-        paused = () if pause is None else (f"{pause_sentence(pause)}: nothing is deleted until then",)
-        return (*paused, *self.peers.sentences(self.policy))
 
     @property
     def trimmed_bytes(self) -> Bytes:
@@ -146,7 +138,8 @@ def preview(config: GuardConfig, clock: Clock, wanted: Wanted, say: Callable[[st
             refuse_other_cluster(wanted.plan, broker, cluster)
         say("reading the files and asking for their partitions")
         with closing(broker_client(config, clock)) as client:
-            survey = Surveyor(client, clock).survey(wanted.policy(config.reclaim_policy), config.broker.log_dirs)
+            policy = wanted.policy(config.reclaim_policy)
+            survey = Surveyor.of(config, client, clock, writes=False).survey(policy, config.broker.log_dirs)
 
         def ask(partitions: Collection[TopicPartition]) -> GroupsSeen:
             def heard(done: int, total: int) -> None:
@@ -178,7 +171,7 @@ def preview_of(
         devices=devices,
         radius=blast_radius(doomed, seen),
         filed=_filed(survey, wanted, policy, devices, broker, cluster),
-        peers=survey.peers,
+        brakes=survey.brakes,
         left_out=left_out,
         differs=() if wanted.plan is None else differences(wanted.plan, own),
     )

@@ -5,7 +5,9 @@ A device has one row of metrics, under its first log dir: sums over devices are 
 
 from collections.abc import Callable, Sequence
 
+from brimline.decide.reclaim.brakes import Brakes
 from brimline.decide.reclaim.floor import Floor
+from brimline.documents.codec import like
 from brimline.documents.guard_state import (
     CycleDocument,
     DeviceDocument,
@@ -14,7 +16,6 @@ from brimline.documents.guard_state import (
     PausedReclaim,
     PlanDocument,
     ReclaimDocument,
-    SinceStart,
     TopicShareDocument,
     TrimCounts,
 )
@@ -27,9 +28,9 @@ from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
 
 
 def reclaim_document(
-    reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float, not_told: Sequence[str] = ()
+    reports: Sequence[ReclaimReport], settings: ReclaimSettings, seconds: float
 ) -> ReclaimDocument | None:
-    """``None`` without a ceiling, once nothing is under way any more. ``not_told``: why others do not know ours."""
+    """``None`` without a ceiling, once nothing is under way any more."""
     if settings.is_off and not any(report.under_way for report in reports):
         return None
     pause = next((report.pause for report in reports if report.pause is not None), None)
@@ -37,20 +38,19 @@ def reclaim_document(
         ceiling_percent=settings.policy.ceiling_percent,
         mode="apply" if settings.is_applied else "plan",
         interval_ms=round(settings.interval * 1000),
-        paused=None if pause is None else PausedReclaim(by=pause.who, reason=pause.reason, since=pause.since),
-        brakes=tuple(dict.fromkeys([*(line for report in reports for line in report.brakes), *not_told])),
+        paused=None if pause is None else PausedReclaim(by=pause.by, reason=pause.reason, since=pause.since),
+        brakes=tuple(dict.fromkeys(line for report in reports for line in report.brakes)),
+        keeps=Brakes.of(settings.policy),
         devices=tuple(_device(report, seconds) for report in reports),
     )
 
 
 def _device(report: ReclaimReport, seconds: float) -> DeviceDocument:
-    totals = report.totals
-    return DeviceDocument(
-        device=report.device,
-        log_dirs=report.log_dirs,
+    return like(
+        DeviceDocument,
+        report,
         state=report.doing.value,
         troubled=report.is_troubled,
-        problem=report.problem,
         does=does(report),
         decided_at=report.surveyed_at,
         age_seconds=None if report.surveyed is None else round(seconds - report.surveyed, 3),
@@ -58,73 +58,31 @@ def _device(report: ReclaimReport, seconds: float) -> DeviceDocument:
         floor=None if report.floor is None else _floor(report.floor),
         cycles=tuple(_cycle(cycle) for cycle in report.under_way),
         last_cycle=None if report.last is None else _cycle(report.last),
-        since_start=SinceStart(
-            cycles=totals.cycles,
-            planned_bytes=totals.planned_bytes,
-            planned_segments=totals.planned_segments,
-            trims_done=totals.done,
-            trims_abandoned=totals.abandoned,
-            trims_withdrawn=totals.withdrawn,
-            freed_bytes=totals.freed_bytes,
-            freed_segments=totals.freed_segments,
-        ),
     )
 
 
 def _plan(plan: DevicePlan) -> PlanDocument:
-    return PlanDocument(
-        outcome=plan.outcome.label,
-        used_bytes=plan.used_bytes,
-        limit_bytes=plan.limit_bytes,
-        going_bytes=plan.going.total,
-        excess_bytes=plan.excess_bytes,
-        taken_bytes=plan.taken_bytes,
-        taken_segments=plan.taken_segments,
-        missing_bytes=plan.missing_bytes,
-        removable_bytes=plan.removable_bytes,
-        local_retention_bytes=plan.local_retention_bytes,
-    )
+    return like(PlanDocument, plan, outcome=plan.outcome.label, going_bytes=plan.going.total)
 
 
 def _floor(floor: Floor) -> FloorDocument:
-    return FloorDocument(
-        bytes=floor.bytes,
-        percent=round(floor.percent, 3),
-        impossible=floor.is_impossible,
-        sentence=floor.sentence,
-        parts=tuple(
-            FloorPartDocument(
-                kind=part.kind.value,
-                bytes=part.bytes,
-                percent=round(part.percent, 3),
-                what_helps=part.kind.cure,
-                topics=tuple(TopicShareDocument(topic=share.topic, bytes=share.bytes) for share in part.topics),
-            )
-            for part in floor.parts
-        ),
+    parts = tuple(
+        like(
+            FloorPartDocument,
+            part,
+            kind=part.kind.value,
+            percent=round(part.percent, 3),
+            what_helps=part.kind.cure,
+            topics=tuple(like(TopicShareDocument, share) for share in part.topics),
+        )
+        for part in floor.parts
     )
+    percent = round(floor.percent, 3)
+    return like(FloorDocument, floor, percent=percent, impossible=floor.is_impossible, parts=parts)
 
 
 def _cycle(cycle: CycleFigures) -> CycleDocument:
-    return CycleDocument(
-        cycle=cycle.cycle,
-        by=cycle.by,
-        begun_at=cycle.begun_at,
-        ended_at=cycle.ended_at,
-        excess_bytes=cycle.excess_bytes,
-        planned_bytes=cycle.planned_bytes,
-        planned_segments=cycle.planned_segments,
-        trims=TrimCounts(
-            unsent=cycle.unsent,
-            waiting=cycle.waiting,
-            done=cycle.done,
-            abandoned=cycle.abandoned,
-            withdrawn=cycle.withdrawn,
-        ),
-        freed_bytes=cycle.freed_bytes,
-        freed_segments=cycle.freed_segments,
-        given_up_because=tuple(cycle.reasons),
-    )
+    return like(CycleDocument, cycle, trims=like(TrimCounts, cycle), given_up_because=cycle.reasons)
 
 
 _OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (
@@ -134,14 +92,13 @@ _OF_A_PLAN: tuple[tuple[Metric, Callable[[DevicePlan], int | None]], ...] = (
     (catalogue.RECLAIM_TAKEN_SEGMENTS, lambda plan: plan.taken_segments),
     (catalogue.RECLAIM_MISSING, lambda plan: plan.missing_bytes),
     (catalogue.RECLAIM_REMOVABLE, lambda plan: plan.removable_bytes),
-    (catalogue.RECLAIM_HUNG, lambda plan: plan.hung_bytes),
 )
 _COUNTED: tuple[tuple[Metric, Callable[[ReclaimReport], int]], ...] = (
-    (catalogue.RECLAIM_CYCLES, lambda report: report.totals.cycles),
-    (catalogue.RECLAIM_PLANNED_BYTES, lambda report: report.totals.planned_bytes),
-    (catalogue.RECLAIM_PLANNED_SEGMENTS, lambda report: report.totals.planned_segments),
-    (catalogue.RECLAIM_FREED_BYTES, lambda report: report.totals.freed_bytes),
-    (catalogue.RECLAIM_FREED_SEGMENTS, lambda report: report.totals.freed_segments),
+    (catalogue.RECLAIM_CYCLES, lambda report: report.since_start.cycles),
+    (catalogue.RECLAIM_PLANNED_BYTES, lambda report: report.since_start.planned_bytes),
+    (catalogue.RECLAIM_PLANNED_SEGMENTS, lambda report: report.since_start.planned_segments),
+    (catalogue.RECLAIM_FREED_BYTES, lambda report: report.since_start.freed_bytes),
+    (catalogue.RECLAIM_FREED_SEGMENTS, lambda report: report.since_start.freed_segments),
 )
 
 
@@ -157,8 +114,14 @@ def reclaim_families(reports: Sequence[ReclaimReport]) -> list[MetricFamily]:
         ),
         catalogue.RECLAIM_PAUSED.single(int(any(report.pause is not None for report in reports))),
         catalogue.RECLAIM_CEILING.family(rows, [report.ceiling_percent for report in reports]),
-        *(_of_plans(metric, reports, figure) for metric, figure in _OF_A_PLAN),
-        _floors(reports),
+        *(
+            _if_known(metric, [(each, None if each.plan is None else figure(each.plan)) for each in reports])
+            for metric, figure in _OF_A_PLAN
+        ),
+        _if_known(
+            catalogue.RECLAIM_FLOOR, [(each, None if each.floor is None else each.floor.bytes) for each in reports]
+        ),
+        _if_known(catalogue.RECLAIM_HUNG, [(each, each.hung_bytes) for each in reports]),
         *(metric.family(rows, [figure(report) for report in reports]) for metric, figure in _COUNTED),
         _trims(catalogue.RECLAIM_TRIMS, reports, _ended_trims, _ENDS),
         _trims(catalogue.RECLAIM_OPEN_TRIMS, reports, _open_trims, _PHASES),
@@ -178,7 +141,8 @@ _PHASES = ("unsent", "waiting")
 
 
 def _ended_trims(report: ReclaimReport) -> tuple[int, int, int]:
-    return report.totals.done, report.totals.abandoned, report.totals.withdrawn
+    now = report.since_start
+    return now.trims_done, now.trims_abandoned, now.trims_withdrawn
 
 
 def _open_trims(report: ReclaimReport) -> tuple[int, int]:
@@ -198,19 +162,10 @@ def _states(
     return metric.family(rows, [int(now(report) == name) for report, name in cells])
 
 
-def _of_plans(
-    metric: Metric, reports: Sequence[ReclaimReport], figure: Callable[[DevicePlan], int | None]
-) -> MetricFamily:
+def _if_known(metric: Metric, figures: Sequence[tuple[ReclaimReport, int | None]]) -> MetricFamily:
     """What is not known is left out, not 0."""
-    known = [
-        (report, value) for report in reports if report.plan is not None and (value := figure(report.plan)) is not None
-    ]
-    return metric.family(tuple(_row(report) for report, _ in known), [value for _, value in known])
-
-
-def _floors(reports: Sequence[ReclaimReport]) -> MetricFamily:
-    known = [(report, report.floor.bytes) for report in reports if report.floor is not None]
-    return catalogue.RECLAIM_FLOOR.family(tuple(_row(report) for report, _ in known), [size for _, size in known])
+    known = [(_row(report), value) for report, value in figures if value is not None]
+    return metric.family(tuple(row for row, _ in known), [value for _, value in known])
 
 
 def _trims(

@@ -1,12 +1,13 @@
 """What the guard tells of the reclaim of one device: what it does about it now, and what came of it so far."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
 from brimline.act.ledger.entries import CycleId
 from brimline.act.ledger.state import CycleRecord, Pause, TrimPhase
 from brimline.decide.reclaim.floor import Floor
+from brimline.documents.guard_state import SinceStart
 from brimline.model import Bytes
 from brimline.model.reclaim_plan import DevicePlan
 
@@ -64,20 +65,6 @@ class CycleFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """Since the guard was started."""
-
-    cycles: int = 0
-    planned_bytes: int = 0
-    planned_segments: int = 0
-    done: int = 0
-    abandoned: int = 0
-    withdrawn: int = 0
-    freed_bytes: int = 0
-    freed_segments: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimReport:
     """``plan`` and ``floor`` are of the last look at everything, at ``surveyed`` on the monotonic clock."""
 
@@ -88,16 +75,17 @@ class ReclaimReport:
     doing: Doing
     problem: str | None = None
     pause: Pause | None = None
-    """This broker's, or that of the guard of another replica."""
     brakes: tuple[str, ...] = ()
-    """What there is to say of those of other guards."""
+    """What there is to say of those that other guards left here."""
     plan: DevicePlan | None = None
     floor: Floor | None = None
     surveyed: float | None = None
     surveyed_at: datetime | None = None
+    hung_bytes: int | None = None
+    """What transactions keep that have been open for too long."""
     under_way: tuple[CycleFigures, ...] = ()
     last: CycleFigures | None = None
-    totals: Totals = Totals()
+    since_start: SinceStart = field(default_factory=SinceStart)
 
     @property
     def is_troubled(self) -> bool:

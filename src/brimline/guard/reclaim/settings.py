@@ -138,7 +138,7 @@ def refuse_unsaid_ceiling(plan: FiledPlan, said: int | None, own: ReclaimPolicy,
 def settings_text(policy: ReclaimPolicy) -> str:
     """ceiling 80 %, min.retention.ms 86400000, protected compacted,forever"""
     flags = {"compacted": policy.spares_compacted, "forever": policy.spares_for_ever}
-    flags |= {"transactions": policy.spares_transactions, "only-curable": policy.only_curable}
+    flags |= {"transactions": policy.spares_transactions, "none-for-foreign-files": policy.only_curable}
     named = ",".join([*(name for name, is_set in flags.items() if is_set), *policy.protected_topics])
     return (
         f"ceiling {policy.ceiling_percent} %, min.retention.ms {policy.min_retention_ms}, min.retention.bytes "

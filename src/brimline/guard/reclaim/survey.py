@@ -1,44 +1,41 @@
 """A survey with the plan that follows from it: what a reclaim of the moment would take."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 from brimline.decide.reclaim import plan as reclaim
+from brimline.decide.reclaim.bounds import BelievedTime, begins_at
 from brimline.decide.reclaim.floor import Floor, floor_of
 from brimline.decide.reclaim.tables import BrokerTables
 from brimline.disks.task import Look
-from brimline.guard.reclaim.peers import FRESH_SECONDS, PeerBrakes, Peers, holders
-from brimline.guard.survey import BrokerSurveyor, Survey, SurveyClient
-from brimline.model import BrokerId, Failure, FailureKind, ObservationFailed, TopicPartition
+from brimline.guard.broker_client import BrokerClient
+from brimline.guard.clock_memory import ClockMemory
+from brimline.guard.reclaim.hanging import Hanging, HangingWatch, TransactionsClient
+from brimline.guard.reclaim.inherited import InheritedBrakes
+from brimline.guard.survey import BrokerSurveyor, Survey, SurveyClient, milliseconds
+from brimline.model import Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.model.reclaim import ReclaimPolicy
 from brimline.model.reclaim_plan import DevicePlan, ReclaimPlan, ReclaimReason
 from brimline.model.scan import FolderKind
-from brimline.observe.cluster.group_notes import Note
+from brimline.observe.cluster.replica_facts import ReplicaFacts
 from brimline.observe.volumes import look_at
 from brimline.service.clock import Clock
 from brimline.settings.config import GuardConfig
 
 _MOST_WATCHED = 20_000
 """So many log starts are read before a batch. Who holds more has others' trims counted with the next plan."""
-
-
-class ReclaimClient(SurveyClient, Protocol):
-    def guard_notes(self, brokers: Collection[BrokerId], *, waits: bool) -> Mapping[BrokerId, Note]: ...
+_OTHERS_KNOW_MORE_MS = 60_000
+"""So far ahead of us a task of another device filed the time: it was told that the clock is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReclaimSurvey(Survey):
-    """Rows of ``plan.devices`` are the same devices, too. ``own``: the policy without that of ``peers``."""
+    """Rows of ``plan.devices`` are the same devices, too. ``brakes``: sentences about those that others left here."""
 
     plan: ReclaimPlan
-    own: ReclaimPolicy = field(default_factory=ReclaimPolicy)
-    peers: PeerBrakes = field(default_factory=PeerBrakes)
-
-    @property
-    def policy(self) -> ReclaimPolicy:
-        """What the plan was made by."""
-        return self.peers.policy(self.own)
+    brakes: tuple[str, ...] = ()
+    hanging: tuple[Hanging, ...] = ()
 
     def device_plan(self, device: str) -> DevicePlan:
         return self.plan.devices[self.device_row(device)]
@@ -51,36 +48,75 @@ class ReclaimSurvey(Survey):
         )
 
 
+class ReclaimClient(SurveyClient, TransactionsClient, Protocol):
+    """What a plan asks of the cluster."""
+
+    def with_plain_topics(self, facts: ReplicaFacts) -> ReplicaFacts: ...
+
+    def second_clock_ms(self) -> int | None: ...
+
+
 class Surveyor(BrokerSurveyor):
-    def __init__(self, client: ReclaimClient, clock: Clock, look: Look = look_at) -> None:
+    def __init__(
+        self,
+        client: ReclaimClient,
+        clock: Clock,
+        look: Look = look_at,
+        inherited: InheritedBrakes | None = None,
+        memory: ClockMemory | None = None,
+    ) -> None:
         super().__init__(client, clock, look)
-        self._peers = Peers(client.guard_notes, clock)
+        self._inherited = inherited
+        self._hanging = HangingWatch(client)
+        self._reclaim_client = client
+        self._memory = memory
+        self._has_begun = False
         self.policy: ReclaimPolicy | None = None
         """What the last plan was made by."""
 
+    @classmethod
+    def of(cls, config: GuardConfig, client: BrokerClient, clock: Clock, *, writes: bool) -> "Surveyor":
+        """With what the state dir remembers. ``writes``: else nothing is filed there, as for a dry run."""
+        inherited = InheritedBrakes(config, client, clock, writes=writes)
+        memory = ClockMemory(config.state_dir, config.node_id, writes=writes)
+        return cls(client, clock, inherited=inherited, memory=memory)
+
     def survey(self, policy: ReclaimPolicy, log_dirs: Iterable[str]) -> ReclaimSurvey:
-        """``inspect`` and the plan. Raises ``ObservationFailed`` also for files that no plan can be made of."""
-        return self._with_plan(policy, self.inspect(policy, log_dirs))
+        """``inspect`` and the plan. Raises ``ObservationFailed`` also for files that no plan can be made of, and
+        ``NotRecorded`` where brakes of others cannot be filed."""
+        self.policy = policy if self._inherited is None else self._inherited.policy(policy)
+        brakes = () if self._inherited is None else self._inherited.sentences(policy)
+        if self._memory is not None:
+            self._follow_clock(self._memory)
+        found = self._with_plan(self.inspect(self.policy, log_dirs), brakes)
+        if self._memory is not None:
+            self._memory.write(self._believed.steady_ms)
+        return replace(found, hanging=self._hanging.look(found, found.plan))
 
-    def again(self, policy: ReclaimPolicy, before: ReclaimSurvey) -> ReclaimSurvey:
-        return self._with_plan(policy, self.inspect_again(policy, before, _watched(before)), FRESH_SECONDS)
+    def _follow_clock(self, memory: ClockMemory) -> None:
+        now_ms, seconds = milliseconds(self._clock.now()), self._clock.seconds()
+        steady_ms, expected_ms = self._believed.after(now_ms, seconds, None).steady_ms, memory.expected_ms()
+        if not self._has_begun:
+            steady_ms = begins_at(steady_ms, expected_ms, self._reclaim_client.second_clock_ms())
+            self._has_begun = True
+        elif memory.is_filed and not memory.path.exists():  # a person says that the clock is right
+            steady_ms = now_ms
+        elif expected_ms is not None and expected_ms > steady_ms + _OTHERS_KNOW_MORE_MS:
+            steady_ms = min(expected_ms, now_ms)
+        else:
+            return
+        self._believed = BelievedTime(steady_ms=steady_ms, seconds=seconds)
 
-    def _with_plan(self, own: ReclaimPolicy, survey: Survey, at_most_old: float = 0.0) -> ReclaimSurvey:
-        """By the strictest brakes of those who hold a replica."""
-        devices, peers = survey.tables.tables.devices, PeerBrakes()
-        if own.shares_brakes and devices:
-            now_ms = devices[0].now_ms if devices[0].believed_ms is None else devices[0].believed_ms
-            peers = self._peers.brakes(holders(survey.facts), now_ms, at_most_old=at_most_old)
-        self.policy = policy = peers.policy(own)
-        tables = replace(survey.tables.tables, devices=tuple(replace(device, policy=policy) for device in devices))
+    def _facts(self, partitions: Collection[TopicPartition]) -> ReplicaFacts:
+        return self._reclaim_client.with_plain_topics(super()._facts(partitions))
+
+    def again(self, before: ReclaimSurvey) -> ReclaimSurvey:
+        policy = before.tables.tables.devices[0].policy
+        return self._with_plan(self.inspect_again(policy, before, _watched(before)), before.brakes)
+
+    def _with_plan(self, survey: Survey, brakes: tuple[str, ...]) -> ReclaimSurvey:
         known = {each.name: getattr(survey, each.name) for each in fields(survey)}
-        known["tables"] = replace(survey.tables, tables=tables)
-        return ReclaimSurvey(**known, plan=_planned(known["tables"]), own=own, peers=peers)
-
-
-def survey(config: GuardConfig, client: ReclaimClient, clock: Clock) -> ReclaimSurvey:
-    """Of all log dirs of the broker, once."""
-    return Surveyor(client, clock).survey(config.reclaim_policy, config.broker.log_dirs)
+        return ReclaimSurvey(**known, plan=_planned(survey.tables), brakes=brakes)
 
 
 def _planned(tables: BrokerTables) -> ReclaimPlan:

@@ -34,7 +34,7 @@ from brimline.guard.reclaim.report import Doing, ReclaimReport
 from brimline.guard.reclaim.settings import JITTER, ReclaimSettings
 from brimline.guard.reclaim.survey import ReclaimSurvey, Surveyor
 from brimline.guard.reclaim.trims import cycle_plan, doomed_range, planned_trims
-from brimline.guard.reclaim.words import ReclaimNews, braked, no_longer_needed
+from brimline.guard.reclaim.words import ReclaimNews, no_longer_needed
 from brimline.model import BrimlineError, Failure, FailureKind, ObservationFailed, TopicPartition
 from brimline.model.blast_radius import BlastRadius, GroupsSeen
 from brimline.model.reclaim_plan import DeviceOutcome, DevicePlan
@@ -106,7 +106,6 @@ class ReclaimTask:
         self._has_looked_back = False
         self._begun = -math.inf
         self._pause: Pause | None = None
-        self._peer_pause: Pause | None = None
         self.report: ReclaimReport | None = None
         """``None`` where another log dir speaks for the device, and before the first step."""
 
@@ -154,10 +153,10 @@ class ReclaimTask:
         self._read_ledger(volume, settings)
         waits = [_LOOK_FOR_PAUSE, *self._cycles.step()]
         if settings.is_off:
-            self._survey, self._decided_by, self._hold, self._peer_pause = None, settings, None, None
+            self._survey, self._decided_by, self._hold = None, settings, None
         else:
             waits.append(self._decide(volume, settings))
-        if not self._is_waiting and (not self._cycles or self._paused is not None):
+        if not self._is_waiting and (not self._cycles or self._pause is not None):
             self._turn.end()
         return min(waits)
 
@@ -171,7 +170,7 @@ class ReclaimTask:
         pause = ledger.pause
         if pause != self._pause:
             self._pause = pause
-            self._news.pause(self._paused)
+            self._news.pause(pause)
             self._is_urgent = self._is_urgent or pause is None
             self._cycles.retire()  # the device is let go: what is needed after a pause is planned anew
         for record in self._cycles.left_behind(volume.log_dirs):
@@ -192,7 +191,7 @@ class ReclaimTask:
             return RETRY  # it is their turn as soon as what we sent is back
         is_above = _is_above(self._parts.surveyor.look(self._log_dir), settings)
         acts = is_above and settings.is_applied and self._pause is None
-        was_held = self._is_held  # then the device is left to whoever confirms it by hand
+        was_held = self._hold is not None  # then the device is left to whoever confirms it by hand
         wait = self._turn.wait() if acts and not was_held else 0.0
         self._is_waiting = wait > 0
         if wait > 0:
@@ -204,16 +203,17 @@ class ReclaimTask:
                 self._look(volume, settings)
         self._due = self._clock.seconds() + settings.interval
         self._look_for_changes(settings, acts=acts)
-        if was_held and not self._is_held:
+        if was_held and self._hold is None:
             self._due = self._clock.seconds()  # once more, in our turn
             return 0.0
-        is_begun = acts and not self._is_held and self._begin(volume, settings)
+        may_begin = acts and self._hold is None and self._parts.ledger.pause is None  # the survey may have found one
+        is_begun = may_begin and self._begin(volume, settings)
         return 0.0 if is_begun else settings.interval
 
     def _look_for_changes(self, settings: ReclaimSettings, *, acts: bool) -> None:
         """Raises ``NotRecorded``: what cannot be remembered is held against nobody, and deletes nothing."""
         survey, seen = self._survey, self._parts.seen.read()
-        if not settings.is_applied or self._paused is not None:
+        if not settings.is_applied or self._pause is not None:
             self._hold = None
             return
         foreign = seen.foreign_bytes if survey is None or self._floor is None else self._floor.foreign_bytes
@@ -233,9 +233,6 @@ class ReclaimTask:
             message = f"{', '.join(volume.log_dirs)} are no longer on the device {volume.reading.device}"
             raise ObservationFailed(Failure(kind=FailureKind.GONE, message=message))
         self._survey, self._floor = found, found.floor(0)
-        if found.peers.pause != self._peer_pause:
-            self._peer_pause = found.peers.pause
-            self._news.pause(self._paused)
         self._news.floor(self._floor)
         self._news.clock(found.tables.tables.devices[0])
 
@@ -269,8 +266,7 @@ class ReclaimTask:
         settings, survey = self._begun_with
         if settings != self._settings():
             return _OTHER_SETTINGS
-        now = self._parts.surveyor.again(settings.policy, survey)
-        return braked(survey, now) or no_longer_needed(now.plan.devices[0])
+        return no_longer_needed(self._parts.surveyor.again(survey).plan.devices[0])
 
     # What is there ----------------------------------------------------------------------------------------------------
 
@@ -282,18 +278,7 @@ class ReclaimTask:
     def _is_outdated(self, survey: ReclaimSurvey, settings: ReclaimSettings) -> bool:
         """Of a device that was above its ceiling then and is not now, and of any from time to time."""
         is_old = self._clock.seconds() - survey.seconds >= _INTERVALS_WHILE_UNDER * settings.interval
-        return (
-            is_old or survey.plan.devices[0].outcome is not DeviceOutcome.UNDER_CEILING or self._peer_pause is not None
-        )
-
-    @property
-    def _paused(self) -> Pause | None:
-        return self._pause or self._peer_pause
-
-    @property
-    def _is_held(self) -> bool:
-        """By a change that may be a mistake, or by the guard of another replica."""
-        return self._hold is not None or self._peer_pause is not None
+        return is_old or survey.plan.devices[0].outcome is not DeviceOutcome.UNDER_CEILING
 
     def _may_be_left_behind(self) -> bool:
         """Cycles on record of a time with a ceiling. It is looked for them once."""
@@ -343,15 +328,16 @@ class ReclaimTask:
             is_applied=settings.is_applied,
             doing=doing,
             problem=problem,
-            pause=self._paused,
-            brakes=() if survey is None else tuple(survey.peers.sentences(settings.policy)),
+            pause=self._pause,
+            brakes=() if survey is None else survey.brakes,
             plan=None if survey is None else survey.plan.devices[0],
+            hung_bytes=None if survey is None else sum(each.bytes for each in survey.hanging),
             floor=None if survey is None else self._floor,
             surveyed=None if survey is None else survey.seconds,
             surveyed_at=None if survey is None else survey.made_at,
             under_way=self._cycles.figures,
             last=self._cycles.last,
-            totals=self._cycles.totals,
+            since_start=self._cycles.totals,
         )
         self._news.doing(self.report)
         self._changed()
@@ -360,7 +346,7 @@ class ReclaimTask:
     def _doing(self, settings: ReclaimSettings) -> Doing:
         if settings.is_off:
             return Doing.OFF
-        if self._paused is not None:
+        if self._pause is not None:
             return Doing.PAUSED
         if self._hold is not None:
             return Doing.HELD

@@ -13,7 +13,6 @@ from brimline.act.ledger.state import Pause
 from brimline.decide.reclaim.floor import Floor
 from brimline.guard.reclaim.report import TROUBLES, CycleFigures, Doing, ReclaimReport
 from brimline.guard.reclaim.settings import ReclaimSettings
-from brimline.guard.reclaim.survey import ReclaimSurvey
 from brimline.model import Failure, counted, human_bytes, human_count, human_span
 from brimline.model.blast_radius import BlastRadius
 from brimline.model.reclaim import AN_HOUR_MS, DeviceFacts
@@ -37,7 +36,7 @@ def no_longer_needed(plan: DevicePlan) -> str | None:
     if plan.used_bytes is None or plan.limit_bytes is None or plan.excess_bytes is None:
         return "the device's use is unknown"
     if plan.outcome is DeviceOutcome.NO_CURE and not plan.taken_segments:
-        return "deleting can no longer reach the ceiling, and the device is below its fence"
+        return "what is not Kafka's is above the ceiling by itself, and the device is below its fence"
     if plan.excess_bytes > 0:
         return None
     return (
@@ -46,17 +45,9 @@ def no_longer_needed(plan: DevicePlan) -> str | None:
     )
 
 
-def braked(before: ReclaimSurvey, now: ReclaimSurvey) -> str | None:
-    """Why nothing more is sent of what was planned: the guards of other replicas."""
-    if now.peers.pause is not None:
-        return pause_sentence(now.peers.pause)
-    is_same = now.peers.policy(before.own) == before.policy
-    return None if is_same else "the brakes of other replicas' guards have changed since it was planned"
-
-
 def pause_sentence(pause: Pause) -> str:
-    """paused by root on broker 2: replay (brimline reclaim resume on broker 2 ends it)"""
-    return f"paused by {pause.who}: {pause.reason}{pause.ends_by}"
+    """paused by root: replay (resume: brimline reclaim resume)"""
+    return f"paused by {pause.by}: {pause.reason} (resume: brimline reclaim resume)"
 
 
 def excess_sentence(log_dirs: Sequence[str], plan: DevicePlan, ceiling_percent: int) -> str:
@@ -160,7 +151,7 @@ def does(report: ReclaimReport) -> str:
             f"{human_bytes(plan.removable_bytes - plan.taken_bytes)} that could be deleted stay while it is "
             "below its fence"
         )
-        return f"{excess}; deleting cannot reach it: {kept}{floor}{cycles}"
+        return f"{excess}; what is not Kafka's is above it by itself: {kept}{floor}{cycles}"
     return f"{excess}; nothing more is removable{floor}{cycles}"
 
 
@@ -253,7 +244,7 @@ class ReclaimNews:
                 logging.WARNING,
                 "reclaim-paused",
                 f"reclaim is {pause_sentence(pause)}; no more trims are sent, the ceiling is not held",
-                by=pause.who,
+                by=pause.by,
             )
 
     def clock(self, device: DeviceFacts) -> None:
@@ -264,9 +255,9 @@ class ReclaimNews:
             say(
                 logging.WARNING,
                 "clock-ahead",
-                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of the newest records and of "
-                "the guard's own run time: minimum retention counts from those, until new records arrive or the "
-                "guard is restarted",
+                f"the clock is {human_span((device.now_ms - believed) / 1000)} ahead of the newest records, or of the "
+                "time that has passed since a guard looked last: minimum retention counts from those; if the clock is "
+                "right, remove clock-NODE.json from brimline.state.dir",
                 device=device.name,
             )
         self._was_ahead = is_ahead
