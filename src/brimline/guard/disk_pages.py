@@ -125,7 +125,7 @@ class DiskPages:
     def _look_now(self, volume: VolumeDocument) -> _Look:
         config, clock = self._core.config, self._core.clock
         with closing(BrokerClient(config.admin, config.node_id, clock)) as client:
-            survey = Surveyor(client, clock).survey(config.reclaim_policy, volume.log_dirs)
+            survey = Surveyor.of(config, client, clock, writes=False).survey(config.reclaim_policy, volume.log_dirs)
         with Admin(config.admin) as admin:
             answer = admin.describe_log_dirs([config.node_id])[config.node_id]
             here = {path: found for path, found in answer.log_dirs.items() if path in volume.log_dirs}
