@@ -11,8 +11,10 @@ PATIENCE = 75.0
 FREE = HoldMemory()
 
 
-def volume(usable_mib: int, groups_mib: int = 100, fill_rate: float = 0.0) -> CleanedVolume:
-    return CleanedVolume(usable=usable_mib * MIB, kept=KEPT, groups=groups_mib * MIB, fill_rate=fill_rate)
+def volume(usable_mib: int, groups_mib: int = 100, fill_rate: float = 0.0, passes_mib: int = 800) -> CleanedVolume:
+    return CleanedVolume(
+        usable=usable_mib * MIB, kept=KEPT, groups=groups_mib * MIB, passes=passes_mib * MIB, fill_rate=fill_rate
+    )
 
 
 def after(memory: HoldMemory, *volumes: CleanedVolume, now: float = 0.0) -> HoldMemory:
@@ -82,10 +84,16 @@ def test_a_disk_that_gets_no_emptier_gets_a_window() -> None:
 def test_a_window_has_a_pace_that_leaves_time_to_delete_what_was_replaced() -> None:
     held = HoldMemory(state=HoldState.ENDED, usable=KEPT)
 
-    assert after(held, volume(1000), now=PATIENCE + 1).pace == (1000 - 100 - 128) * MIB // 8
-    assert after(held, volume(1000), volume(9000), volume(1100), now=PATIENCE + 1).pace == (1000 - 100 - 128) * MIB // 8
-    small = CleanedVolume(usable=30 * MIB, kept=32 * MIB, groups=MIB)
-    assert after(HoldMemory(state=HoldState.ENDED, usable=30 * MIB), small, now=PATIENCE + 1).pace == 4 * MIB
+    assert after(held, volume(1020), now=PATIENCE + 1).pace == (1020 - 100 - 128) * MIB // 8
+    assert after(held, volume(1020), volume(9000), volume(1100), now=PATIENCE + 1).pace == (1020 - 100 - 128) * MIB // 8
+
+
+def test_it_is_no_pace_that_kafka_would_sleep_out_for_long() -> None:
+    small = CleanedVolume(usable=30 * MIB, kept=32 * MIB, groups=MIB, passes=20 * MIB)
+
+    window = after(HoldMemory(state=HoldState.ENDED, usable=30 * MIB), small, now=PATIENCE + 1)
+
+    assert (window.state, window.pace) == (HoldState.WINDOW, 96 * MIB)
 
 
 def test_a_window_ends_before_what_fills_the_disk_has_filled_it() -> None:
@@ -120,11 +128,19 @@ def test_one_that_gets_emptier_by_itself_waits_for_it() -> None:
 
 
 def test_no_window_without_room_for_the_groups() -> None:
-    held = HoldMemory(state=HoldState.ENDED, usable=356 * MIB)
+    held = HoldMemory(state=HoldState.ENDED, usable=612 * MIB)
 
-    assert after(held, volume(355), now=PATIENCE + 1).state is HoldState.ENDED
+    assert after(held, volume(611), now=PATIENCE + 1).state is HoldState.ENDED
     assert held.is_stuck(PATIENCE + 1, PATIENCE)
-    assert after(held, volume(356), now=PATIENCE + 1).state is HoldState.WINDOW
+    assert after(held, volume(612), now=PATIENCE + 1).state is HoldState.WINDOW
+
+
+def test_where_there_is_little_to_clean_little_room_is_enough() -> None:
+    held = HoldMemory(state=HoldState.ENDED, usable=612 * MIB)
+
+    assert after(held, volume(428, passes_mib=200), now=PATIENCE + 1).state is HoldState.WINDOW
+    assert after(held, volume(427, passes_mib=200), now=PATIENCE + 1).state is HoldState.ENDED
+    assert after(held, volume(356, passes_mib=0), now=PATIENCE + 1).state is HoldState.WINDOW
 
 
 def test_a_window_ends_at_its_floor_and_another_comes_later() -> None:

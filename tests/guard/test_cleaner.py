@@ -161,7 +161,7 @@ def test_a_window_deletes_at_once_and_its_end_ends_the_cleaning_again(held: Held
     held.at(800, after=1.0)
 
     window = held.at(800, after=WINDOW_AFTER + 1)
-    pace = f"{(800 - 100 - 128) * MIB // 8}{PACE_MARK}"
+    pace = f"{96 * MIB}{PACE_MARK}"
     assert window == {DELETE_DELAY: WINDOW_DELAY, PACE: pace, BACKOFF: BACKOFFS[0], **STATE_TOPIC}
     assert held.at(700) == window, "a change would end what runs"
 

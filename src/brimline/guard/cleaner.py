@@ -28,7 +28,7 @@ from brimline.documents.notices import Notice, Weight
 from brimline.guard.feature import Core, Feature, Finding, Looked
 from brimline.guard.reserve import STATE_DELETE_DELAY, STATE_TOPICS
 from brimline.metrics import catalogue
-from brimline.model import Failure, FailureKind, ObservationFailed
+from brimline.model import Bytes, Failure, FailureKind, ObservationFailed
 from brimline.observe.client.connection import Deadline, Reconnecting
 from brimline.observe.cluster.cleaner_settings import ask_cleaner_settings
 from brimline.observe.cluster.dynamic_values import BROKER, TOPIC, Place, Values, alter_values, own_values
@@ -142,7 +142,8 @@ def cleaned_volumes(disks: DiskReport, reserves: Reserves) -> list[CleanedVolume
     found = []
     for volume in disks.volumes:
         reserve, usable, distance = reserves.of(volume.log_dirs), volume.reading.usable_bytes, volume.bytes_to_limit
-        groups = sum(part.bytes for part in reserve.parts if part.what in _NEEDED) if reserve else 0
+        parts = {part.what: part.bytes for part in reserve.parts} if reserve else {}
+        groups = sum(size for what, size in parts.items() if what in _NEEDED)
         if volume.offline.issuperset(volume.log_dirs) or (reserve is not None and not groups):
             continue
         if usable is None and volume.fullness is DiskState.FULL:
@@ -152,7 +153,8 @@ def cleaned_volumes(disks: DiskReport, reserves: Reserves) -> list[CleanedVolume
             if reserve is not None:
                 kept = min(kept, max(reserve.bytes, volume.limits.min_free_bytes))
             rate = max(volume.fill_rate or 0.0, 0.0)
-            found.append(CleanedVolume(usable=usable, kept=kept, groups=groups, fill_rate=rate))
+            passes = parts.get("passes", Bytes(0))
+            found.append(CleanedVolume(usable=usable, kept=kept, groups=groups, passes=passes, fill_rate=rate))
     return found
 
 
