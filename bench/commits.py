@@ -58,7 +58,7 @@ class Group:
     """``known``: all records that it ever read. The others since ``forget``: how many it read again, what its
     applications were told, how long their longest commit took that failed."""
 
-    library: str
+    software: str
     mode: str
     servers: str
     known: set[str] = field(default_factory=set)
@@ -70,16 +70,16 @@ class Group:
 
     @property
     def name(self) -> str:
-        return f"{self.library}-{self.mode}"
+        return f"{self.software}-{self.mode}"
 
     def start(self, first: int, members: int) -> None:
-        if self.library in LIBRARIES:
-            words = [self.library, self.mode, self.servers, TOPIC, self.name, str(members)]
+        if self.software in LIBRARIES:
+            words = [self.software, self.mode, self.servers, TOPIC, self.name, str(members)]
             command = [sys.executable, "-m", "bench.commit_members", *words]
         else:
             options = {"bootstrap-servers": self.servers, "topic": TOPIC, "group": self.name, "commit": self.mode}
             options |= {"members": str(members), "name": f"{self.name}-{first}"}
-            options["property"] = f"group.protocol={JAVA[self.library]}"
+            options["property"] = f"group.protocol={JAVA[self.software]}"
             command = java_command("4.3.1", "consume", [word for k, v in options.items() for word in (f"--{k}", v)])
         self.members.append(ClientProcess(command, self._hear))
 
