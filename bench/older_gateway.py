@@ -32,7 +32,7 @@ from brimline.sandbox import Sandbox
 OLDER, TODAY = "older", "today"
 COMMIT = "2f40139"
 PAIRS = 16
-LOAD = Load(rounds=0, produced=300_000, warm_up=100_000, fetched=600_000)
+LOAD = Load(rounds=0, produced=1_000_000, warm_up=100_000, fetched=2_000_000)
 LIMITS = {"disk.max.used.percent": "99", "disk.min.free.bytes": str(1 << 29)}
 HEADER = "| what | older | today | today / older | 95 % interval | pairs |\n|---|---|---|---|---|---|"
 
