@@ -1,5 +1,7 @@
 """When the cleaner is held, ended, let run in a window, and let go."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,8 @@ def after(memory: HoldMemory, *volumes: CleanedVolume, now: float = 0.0) -> Hold
 
 def stuck(memory: HoldMemory, usable_mib: int, now: float) -> HoldMemory:
     """Two looks later: before a window whatever still runs is ended."""
-    ended = after(memory, volume(usable_mib), now=now)
+    held = replace(memory, state=HoldState.HELD)
+    ended = after(held, volume(usable_mib), now=now)
     assert ended.state is HoldState.ENDED
     return after(ended, volume(usable_mib), now=now + 0.5)
 
@@ -35,24 +38,22 @@ def test_nothing_near_its_limit_nothing_held() -> None:
 
 def test_it_is_held_a_quarter_of_what_is_kept_before_the_limit() -> None:
     assert after(FREE, volume(1281)).state is HoldState.FREE
-    assert after(FREE, volume(1279)).state is HoldState.HELD
+    assert after(FREE, volume(1279)).state is HoldState.ENDED
 
 
 def test_a_disk_that_fills_fast_has_it_held_earlier() -> None:
-    assert after(FREE, volume(1500, fill_rate=200 * MIB)).state is HoldState.HELD
+    assert after(FREE, volume(1500, fill_rate=200 * MIB)).state is HoldState.ENDED
 
 
 def test_one_volume_is_enough() -> None:
-    assert after(FREE, volume(9000), volume(1000)).state is HoldState.HELD
+    assert after(FREE, volume(9000), volume(1000)).state is HoldState.ENDED
 
 
-def test_what_is_under_way_is_ended_only_where_its_next_groups_might_not_fit() -> None:
-    held = after(FREE, volume(1000))
+def test_what_a_guard_before_left_running_is_ended_only_where_its_next_groups_might_not_fit() -> None:
+    held = HoldMemory(state=HoldState.HELD, usable=1000 * MIB)
 
-    assert held.state is HoldState.HELD
     assert after(held, volume(613)).state is HoldState.HELD
     assert after(held, volume(611)).state is HoldState.ENDED
-    assert after(FREE, volume(1000, groups_mib=1000)).state is HoldState.ENDED
 
 
 def test_it_is_let_go_well_clear_of_the_limit_and_not_before() -> None:
@@ -77,15 +78,17 @@ def test_where_nothing_is_compacted_any_more_nothing_is_held() -> None:
 def test_a_disk_that_gets_no_emptier_gets_a_window() -> None:
     held = after(FREE, volume(800))
 
-    assert after(held, volume(800), now=PATIENCE).state is HoldState.HELD
+    assert after(held, volume(800), now=PATIENCE).state is HoldState.ENDED
+    assert after(held, volume(800), now=PATIENCE + 1).state is HoldState.WINDOW
     assert stuck(held, 800, now=PATIENCE + 1).state is HoldState.WINDOW
 
 
 def test_a_window_has_a_pace_that_leaves_time_to_delete_what_was_replaced() -> None:
-    held = HoldMemory(state=HoldState.ENDED, usable=KEPT)
+    held = HoldMemory(state=HoldState.ENDED, usable=9000 * MIB)
 
-    assert after(held, volume(1020), now=PATIENCE + 1).pace == (1020 - 100 - 128) * MIB // 8
-    assert after(held, volume(1020), volume(9000), volume(1100), now=PATIENCE + 1).pace == (1020 - 100 - 128) * MIB // 8
+    large = CleanedVolume(usable=9000 * MIB, kept=8000 * MIB, groups=100 * MIB, passes=800 * MIB)
+    assert after(held, large, now=PATIENCE + 1).pace == (9000 - 100 - 1000) * MIB // 8
+    assert after(held, large, volume(1400), now=PATIENCE + 1).pace == 256 * MIB
 
 
 def test_it_is_no_pace_that_kafka_would_sleep_out_for_long() -> None:
@@ -93,7 +96,7 @@ def test_it_is_no_pace_that_kafka_would_sleep_out_for_long() -> None:
 
     window = after(HoldMemory(state=HoldState.ENDED, usable=30 * MIB), small, now=PATIENCE + 1)
 
-    assert (window.state, window.pace) == (HoldState.WINDOW, 96 * MIB)
+    assert (window.state, window.pace) == (HoldState.WINDOW, 256 * MIB)
 
 
 def test_a_window_ends_before_what_fills_the_disk_has_filled_it() -> None:
@@ -106,12 +109,12 @@ def test_a_window_ends_before_what_fills_the_disk_has_filled_it() -> None:
 def test_so_does_one_that_stays_just_above_its_limit() -> None:
     held = after(FREE, volume(1200))
 
-    assert after(held, volume(1300), now=1.0).state is HoldState.HELD
+    assert after(held, volume(1300), now=1.0).state is HoldState.ENDED
     assert stuck(after(held, volume(1300), now=1.0), 1300, now=PATIENCE + 2).state is HoldState.WINDOW
 
 
 def test_what_was_ended_late_is_waited_for_from_then_on() -> None:
-    held = after(FREE, volume(1200))
+    held = replace(after(FREE, volume(1200)), state=HoldState.HELD)
     ended = after(held, volume(400), now=PATIENCE - 1)
 
     assert ended.state is HoldState.ENDED
@@ -123,7 +126,7 @@ def test_one_that_gets_emptier_by_itself_waits_for_it() -> None:
 
     emptier = after(held, volume(900), now=PATIENCE)
 
-    assert after(emptier, volume(900), now=PATIENCE + 1).state is HoldState.HELD
+    assert after(emptier, volume(900), now=PATIENCE + 1).state is HoldState.ENDED
     assert stuck(emptier, 900, now=2 * PATIENCE + 1).state is HoldState.WINDOW
 
 

@@ -135,7 +135,7 @@ def test_with_room_nothing_is_borrowed(held: Held) -> None:
 
 
 def test_near_the_limit_no_cleaning_begins_and_the_offsets_go_on(held: Held) -> None:
-    assert held.at(1200) == {RATIO: HELD_RATIO, **STATE_TOPIC}
+    assert held.at(1200) == {RATIO: HELD_RATIO, BACKOFF: BACKOFFS[0], **STATE_TOPIC}
     assert held.words == [("held", Weight.NOTE)]
 
 
@@ -161,7 +161,7 @@ def test_a_window_deletes_at_once_and_its_end_ends_the_cleaning_again(held: Held
     held.at(800, after=1.0)
 
     window = held.at(800, after=WINDOW_AFTER + 1)
-    pace = f"{96 * MIB}{PACE_MARK}"
+    pace = f"{256 * MIB}{PACE_MARK}"
     assert window == {DELETE_DELAY: WINDOW_DELAY, PACE: pace, BACKOFF: BACKOFFS[0], **STATE_TOPIC}
     assert held.at(700) == window, "a change would end what runs"
 
