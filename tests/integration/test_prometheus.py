@@ -157,7 +157,13 @@ def watching(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """A broker behind its gateway; a topic that outgrows the ceiling all the time, a tiered one, and a fenced one."""
     folder = tmp_path_factory.mktemp("prometheus")
     volume = VolumeSpec(size=Bytes(128 * MIB))
-    properties = {**CALM, **QUICK_BROKER, "remote.log.manager.task.interval.ms": "1000"}
+    properties = {
+        **CALM,
+        **QUICK_BROKER,
+        "remote.log.manager.task.interval.ms": "1000",
+        # Kafka's own gigabyte would be a reserve of half of this volume, which the busy topic passes now and then
+        "remote.log.index.file.cache.total.size.bytes": str(MIB),
+    }
     spec = SandboxSpec(version=request.param, fronted=True, tiered=True, volumes=(volume,), properties=properties)
     with Sandbox(spec) as sandbox:
         create_topic(sandbox, "busy", config=TRIMMABLE)
